@@ -1,0 +1,40 @@
+"""symsvm: write the SVM objective the way the paper writes it, and compile it.
+
+    data -> kernel -> objective -> compile -> solver
+
+`kernels` has one expression for a pair of points, `objectives` the sums over them, `compile` turns both into a
+`Program` on Numba or JAX, and every `Solution` carries a certificate. `SVM_parallel` is the class of the paper.
+"""
+
+from symsvm.certificate import Certificate
+from symsvm.compiler import grad
+from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
+from symsvm.objectives import CSVC, Objective
+from symsvm.oracle import mercer
+from symsvm.paper import SVM_parallel
+from symsvm.program import Program, Solution, compile
+from symsvm.solvers import ProjectedGradient, solve
+from symsvm.version import __version__
+
+__all__ = [
+    "CSVC",
+    "RBF",
+    "Certificate",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Objective",
+    "Polynomial",
+    "Precomputed",
+    "Program",
+    "ProjectedGradient",
+    "SVM_parallel",
+    "Sigmoid",
+    "Solution",
+    "__version__",
+    "compile",
+    "grad",
+    "mercer",
+    "pair_kernel",
+    "solve",
+]

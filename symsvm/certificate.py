@@ -1,0 +1,143 @@
+"""How good is a point? Feasibility, optimality and the duality gap, in float64, from the point and its gradient.
+
+For   minimise W(lam)   subject to   lower <= lam <= upper,   a.lam = c   a feasible lam is stationary when some b gives
+
+    g_i + b a_i >= 0 where lam_i = lower_i,   <= 0 where lam_i = upper_i,   = 0 in between        (g = grad W).
+
+Each coordinate with a_i != 0 bounds b from one side or from both, so b exists when the greatest lower bound does not
+exceed the least upper bound; how far it does is the violation that LIBSVM compares with `tol`. In the dual of the
+support vector machine, a = y, and b is the intercept.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Certificate", "certify", "certify_svc", "infeasibility", "multiplier"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about a point, evaluated in float64 from the data.
+
+    Attributes
+    ----------
+    W : the objective (minimised) at the point.
+    infeasibility : max(|a.lam - c|, the largest violation of a bound) (Eq. 9, 11).
+    violation : the largest violation of the KKT conditions (Eq. 10, 19); LIBSVM compares it with its tolerance.
+    b : the multiplier of the equality, which is the intercept; None without one.
+    primal, dual, gap : P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
+    status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known to
+        be convex), `feasible` (the violation exceeds tol) or `infeasible`.
+    tol : the tolerance that `status` refers to.
+    """
+
+    W: float
+    infeasibility: float
+    violation: float
+    b: float | None
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    status: str
+    tol: float
+
+    @property
+    def relative_gap(self):
+        """(P - D) / max(|P|, |D|, 1), None where there is no gap."""
+        return None if self.gap is None else self.gap / max(abs(self.primal), abs(self.dual), 1.0)
+
+    def __str__(self):
+        gap = "" if self.gap is None else f", gap {self.gap:.3g} ({self.relative_gap:.1e} relative)"
+        return (
+            f"{self.status}: W = {self.W:.10g}{gap}, violation {self.violation:.2e} (tol {self.tol:g}), "
+            f"infeasibility {self.infeasibility:.2e}"
+        )
+
+
+def infeasibility(lam, lower, upper, equality=None):
+    """max(|a.lam - c|, max(lower - lam), max(lam - upper), 0): zero for a feasible point (Eq. 9, 11, 21).
+
+    >>> infeasibility(np.array([1.0, 3.0]), 0.0, 2.0, (np.array([1.0, -1.0]), 0.0))
+    2.0
+    """
+    worst = max(0.0, float(np.max(lower - lam)), float(np.max(lam - upper)))
+    if equality is not None:
+        a, c = equality
+        worst = max(worst, abs(float(a @ lam - c)))
+    return worst
+
+
+def multiplier(lam, g, lower, upper, a=None):
+    """Return (b, violation): the multiplier of a.lam = c and the largest violation of the KKT conditions.
+
+    b is the mean of -g_i / a_i over the free coordinates, else the middle of what the others admit (Eq. 29). The
+    violation is max_up(-g/a) - min_low(-g/a) in LIBSVM's notation, where `up` are the coordinates that may raise a.lam
+    and `low` those that may lower it; coordinates with a_i = 0 (all of them without an equality) must have g_i = 0 or
+    point out of the box.
+    """
+    g = np.asarray(g, dtype="float64")
+    below, above = lam < upper, lam > lower  # may rise, may fall
+    a = np.zeros(len(g)) if a is None else np.asarray(a, dtype="float64")
+    apart = a == 0
+    violation = max(np.max(-g, where=apart & below, initial=0.0), np.max(g, where=apart & above, initial=0.0))
+    if apart.all():
+        return None, float(violation)
+    r = -g / np.where(apart, 1.0, a)
+    up, low = np.where(a > 0, below, above) & ~apart, np.where(a > 0, above, below) & ~apart
+    least, greatest = np.max(r, where=up, initial=-np.inf), np.min(r, where=low, initial=np.inf)
+    free = below & above & ~apart
+    if free.any():
+        b = r[free].mean()
+    else:
+        ends = [end for end in (least, greatest) if np.isfinite(end)]
+        b = sum(ends) / len(ends) if ends else 0.0
+    return float(b), float(max(violation, least - greatest, 0.0))
+
+
+def certify(lam, W, g, lower, upper, equality=None, *, tol, is_convex=None):
+    """Certify a point of any objective from its value and gradient: no gap, for no primal is known."""
+    slack = _slack(lam, equality)
+    lam = np.asarray(lam, dtype="float64")
+    b, violation = multiplier(lam, g, lower, upper, None if equality is None else equality[0])
+    outside = infeasibility(lam, lower, upper, equality)
+    status = _status(outside, violation, tol, is_convex, slack)
+    return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
+
+
+def certify_svc(lam, Kq, y, C, *, tol, is_psd=None):
+    """Certify a point of the dual of the C-SVC from K q, q = lam y (Eq. 16, 17, 21).
+
+        D = sum lam - 1/2 q.Kq          P = 1/2 q.Kq + sum_i C_i max(0, 1 - y_i ((Kq)_i + b))
+
+    with the b that is returned. For feasible lam and a positive semi-definite K, P - D >= 0 bounds the distance of both
+    to their common optimum. C may be a vector, one bound a point.
+    """
+    slack = _slack(lam, (y, 0.0))
+    lam, Kq = np.asarray(lam, dtype="float64"), np.asarray(Kq, dtype="float64")
+    quadratic = 0.5 * float((lam * y) @ Kq)
+    W = quadratic - lam.sum()
+    b, violation = multiplier(lam, y * Kq - 1, 0.0, C, y)
+    outside = infeasibility(lam, 0.0, C, (y, 0.0))
+    status = _status(outside, violation, tol, is_psd, slack)
+    if status == "infeasible":
+        return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
+    xi = np.maximum(0.0, 1 - y * (Kq + b))
+    primal = quadratic + float(np.sum(C * xi, where=xi > 0))
+    return Certificate(float(W), outside, violation, b, primal, -float(W), primal + float(W), status, tol)
+
+
+def _slack(lam, equality):
+    """The infeasibility that rounding alone explains: a.lam sums m terms, each rounded in the dtype of lam."""
+    if equality is None:
+        return 0.0
+    a, c = equality
+    return 8 * np.finfo(lam.dtype).eps * np.sqrt(len(lam)) * max(float(np.abs(a) @ np.abs(lam)), abs(float(c)))
+
+
+def _status(outside, violation, tol, is_convex, slack):
+    if outside > slack:
+        return "infeasible"
+    if violation > tol:
+        return "feasible"
+    return "optimal" if is_convex else "stationary"

@@ -1,0 +1,99 @@
+"""The dual of the support vector machine, written as the paper writes it: a reduce inside a reduce.
+
+Wherever the paper has a sum over training points there is a `reduce` here. It is the right way to write the problem and
+a slow way to run it.
+"""
+
+import pytensor.tensor as pt
+from pytensor.scan import map as scan_map
+from pytensor.scan import reduce
+
+from symsvm.certificate import certify_svc
+from symsvm.objectives.objective import Objective
+
+__all__ = ["CSVC", "W", "decision", "decisions", "f1", "f1i", "intercept"]
+
+
+def decision(x, lam, X, y, kernel, b=0.0):
+    """The decision function f(x) = sum_i y_i lam_i K(x, x_i) + b of one point (Eq. 28, 30)."""
+
+    def add(lam_i, y_i, x_i, total):
+        return total + lam_i * y_i * kernel.of(x, x_i)
+
+    total = reduce(add, sequences=[lam, y, X], outputs_info=[_zero(lam)], return_updates=False)
+    return total + pt.as_tensor(b).astype(lam.dtype)
+
+
+def decisions(Z, lam, X, y, kernel, b=0.0):
+    """The decision function of the rows of Z, f(z_i) for each i (Eq. 28, 30)."""
+    return scan_map(lambda z: decision(z, lam, X, y, kernel, b), sequences=[Z], return_updates=False)
+
+
+def f1i(x_i, lam, X, y, kernel):
+    """The inner sum f_1i = 1/2 sum_j lam_j y_j K(x_i, x_j) for one i (Eq. 32)."""
+    return 0.5 * decision(x_i, lam, X, y, kernel)
+
+
+def f1(lam, X, y, kernel):
+    """The double sum f_1 = 1/2 sum_ij lam_i lam_j y_i y_j K(x_i, x_j) = sum_i lam_i y_i f_1i (Eq. 12, 31).
+
+    With the linear kernel it is 1/2 |theta|^2 (Eq. 12).
+    """
+
+    def add(lam_i, y_i, x_i, total):
+        return total + lam_i * y_i * f1i(x_i, lam, X, y, kernel)
+
+    return reduce(add, sequences=[lam, y, X], outputs_info=[_zero(lam)], return_updates=False)
+
+
+def W(lam, X, y, kernel):
+    """The dual objective W = -sum_i lam_i + f_1, to be minimised; -W is the Lagrangian (Eq. 13, 15, 21, 25)."""
+    return -lam.sum() + f1(lam, X, y, kernel)
+
+
+def intercept(lam, X, y, kernel, C=None):
+    """The intercept b, the mean of y_i - sum_j y_j lam_j K(x_j, x_i) (Eq. 27, 29).
+
+    Without C the mean is over all m points, as Eq. 29 prints it. With C it is over the free support vectors,
+    0 < lam_i < C, the only points for which y_i f(x_i) = 1 (Eq. 27) must hold; where there are none, b is the middle of
+    the interval that the others admit.
+    """
+    r = y - decisions(X, lam, X, y, kernel)
+    if C is None:
+        return r.mean()
+    free = (lam > 0) & (lam < C)
+    # The point i asks b >= r_i if it may raise y.lam, b <= r_i if it may lower it.
+    up = pt.switch(y > 0, lam < C, lam > 0)
+    low = pt.switch(y > 0, lam > 0, lam < C)
+    middle = (pt.switch(up, r, -_INF).max() + pt.switch(low, r, _INF).min()) / 2
+    return pt.switch(free.any(), pt.switch(free, r, 0).sum() / pt.maximum(free.sum(), 1), middle).astype(lam.dtype)
+
+
+class CSVC(Objective):
+    """The dual of the soft-margin classifier (Eq. 21).
+
+        minimise W(lam) = -sum_i lam_i + 1/2 sum_ij lam_i lam_j y_i y_j K(x_i, x_j)
+        subject to 0 <= lam_i <= C, y.lam = 0
+
+    Parameters
+    ----------
+    lam, X, y : graphs of the multipliers (m,), the points (m, d) and the labels -1, +1 (m,).
+    C : the upper bound, a number or a graph, scalar or (m,).
+    kernel : a `Kernel`.
+    """
+
+    def __init__(self, lam, X, y, C, kernel):
+        super().__init__(W(lam, X, y, kernel), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
+        self.X, self.y, self.kernel = X, y, kernel
+
+    def certificate(self, lam, W, g, lower, upper, equality, *, tol):
+        """Certify lam with primal, dual and gap: K q follows from the gradient, g_i = y_i (K q)_i - 1."""
+        y = equality[0]
+        return certify_svc(lam, y * (g + 1), y, upper, tol=tol, is_psd=self.is_convex)
+
+
+_INF = float("inf")
+
+
+def _zero(lam):
+    return pt.zeros((), dtype=lam.dtype)

@@ -1,0 +1,90 @@
+"""Objective: the problem, and nothing about how it is solved.
+
+    minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
+"""
+
+import numpy as np
+import pytensor.tensor as pt
+
+from symsvm.certificate import certify
+from symsvm.projections import Pi, box_section
+from symsvm.validation import is_symbolic
+
+__all__ = ["Objective"]
+
+
+class Objective:
+    """Any symbolic W that a researcher writes, with its feasible set (Eq. 21 is one of them).
+
+        minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
+
+    Parameters
+    ----------
+    W : scalar graph, smooth in `variable`.
+    variable : vector, an input or a shared variable; a shared one is also where a run starts.
+    lower, upper : bounds, scalar or (m,); numbers, arrays or graphs, infinite ones allowed.
+    equality : (a, c), one linear constraint a.lam = c, or None.
+    is_convex : True if W is known to be convex; only then can a point be called optimal and not just stationary.
+
+    >>> lam = pt.vector("lam")
+    >>> W = ((lam - np.array([3.0, 1.0])) ** 2).sum()
+    >>> Objective(W, variable=lam, upper=2.0, equality=(np.array([1.0, -1.0]), 0.0))
+    Objective(W of lam, 0 <= lam <= 2, a.lam = 0)
+    """
+
+    def __init__(self, W, variable, lower=0.0, upper=np.inf, equality=None, is_convex=None):
+        W = pt.as_tensor(W)
+        if W.ndim != 0:
+            raise ValueError(f"W must be a scalar graph, got {W.ndim} dimension(s).")
+        if not is_symbolic(variable) or variable.ndim != 1:
+            raise TypeError(f"variable must be a symbolic vector, got {variable!r}.")
+        self.value = W
+        self.variable = variable
+        self.lower = _bound(lower, "lower", variable)
+        self.upper = _bound(upper, "upper", variable)
+        if not is_symbolic(lower) and not is_symbolic(upper) and np.any(np.asarray(lower) > np.asarray(upper)):
+            raise ValueError("lower must not exceed upper, or no point is feasible.")
+        if equality is None:
+            self.equality = None
+        else:
+            try:
+                a, c = equality
+            except (TypeError, ValueError):
+                raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
+            a = pt.as_tensor(a).astype(variable.dtype)
+            if a.ndim != 1:
+                raise ValueError(f"a of equality must be a vector, one entry a variable, got {a.ndim} dimension(s).")
+            self.equality = (a, _bound(c, "c of equality", variable))
+        self.is_convex = is_convex
+
+    def project(self, v, scale=1.0):
+        """The feasible point nearest to v, argmin_p sum_i (p_i - v_i)^2 / scale_i."""
+        if self.equality is None:
+            return Pi(v, self.upper, self.lower)
+        a, c = self.equality
+        return box_section(v, a, self.upper, scale, lower=self.lower, c=c)
+
+    def certificate(self, lam, W, g, lower, upper, equality, *, tol):
+        """Certify lam from the values there of W, its gradient and the constraints: a KKT residual, no gap."""
+        return certify(lam, W, g, lower, upper, equality, tol=tol, is_convex=self.is_convex)
+
+    def __repr__(self):
+        name = self.variable.name or "v"
+        equality = "" if self.equality is None else f", a.{name} = {_text(self.equality[1])}"
+        return f"{type(self).__name__}(W of {name}, {_text(self.lower)} <= {name} <= {_text(self.upper)}{equality})"
+
+
+def _bound(value, name, variable):
+    if not is_symbolic(value) and np.isnan(np.asarray(value, dtype="float64")).any():
+        raise ValueError(f"{name} must be numbers, got NaN.")
+    value = pt.as_tensor(value).astype(variable.dtype)
+    if value.ndim > 1:
+        raise ValueError(f"{name} must be a scalar or a vector, got {value.ndim} dimensions.")
+    return value
+
+
+def _text(bound):
+    value = getattr(bound, "data", None)
+    if value is None:
+        return bound.name or "a graph"
+    return f"{value:g}" if value.ndim == 0 else f"vector of {len(value)}"

@@ -1,0 +1,11 @@
+"""Solvers: one algorithm a file, each a pair of graph builders (init, step)."""
+
+from symsvm.program import compile
+from symsvm.solvers.projected_gradient import ProjectedGradient
+
+__all__ = ["ProjectedGradient", "solve"]
+
+
+def solve(objective, solver=None, *, mode=None, **run):
+    """Compile an objective with a solver (by default `ProjectedGradient()`) and run it; see `Program.run`."""
+    return compile(objective, solver or ProjectedGradient(), mode=mode).run(**run)

@@ -1,0 +1,109 @@
+"""Bad input gets one sentence: the argument's name, what was found, what to do.
+
+Everything here runs before a graph is built or compiled, and returns its argument as a plain NumPy value.
+"""
+
+import numbers
+
+import numpy as np
+from pytensor.graph.basic import Variable
+
+__all__ = ["choice", "count", "dtype", "is_symbolic", "number", "points", "signs"]
+
+
+def is_symbolic(value):
+    """Say whether `value` is part of a graph (a shared variable, an input or an expression)."""
+    return isinstance(value, Variable)
+
+
+def number(value, name, *, positive=False):
+    """Return `value` as a finite float, positive if asked.
+
+    >>> number(2, "C", positive=True)
+    2.0
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}.")
+    if positive and value <= 0:
+        raise ValueError(f"{name} must be positive, got {value!r}.")
+    return float(value)
+
+
+def count(value, name, *, least=0):
+    """Return `value` as an int that is at least `least`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+    return int(value)
+
+
+def choice(value, name, allowed):
+    """Return `value` if it is one of the names in `allowed`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+    return value
+
+
+def dtype(value):
+    """Return the name of a floating type: float32 or float64."""
+    try:
+        name = np.dtype(value).name
+    except TypeError:
+        name = value
+    return choice(name, "dtype", ("float64", "float32"))
+
+
+def points(X, name="X", *, d=None, dtype="float64"):
+    """Return `X` as a finite, contiguous array (m, d), one point a row.
+
+    >>> points([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    try:
+        X = np.asarray(X)
+        array = np.ascontiguousarray(X, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a numeric array, one point a row; it could not be converted: {error}.") from None
+    if np.iscomplexobj(X):
+        raise TypeError(f"{name} must be real, got the type {X.dtype}.")
+    if array.ndim != 2:
+        hint = f"; reshape one point with {name}.reshape(1, -1)" if array.ndim == 1 else ""
+        raise ValueError(f"{name} must have two dimensions (points, features), got the shape {X.shape}{hint}.")
+    if 0 in array.shape:
+        raise ValueError(f"{name} must hold at least one point and one feature, got the shape {array.shape}.")
+    if d is not None and array.shape[1] != d:
+        raise ValueError(f"{name} must have {d} features as the training points have, got {array.shape[1]}.")
+    _finite(array, name)
+    return array
+
+
+def signs(y, name="y", *, m=None, dtype="float64"):
+    """Return labels as -1 and +1: of the two values found, the smaller becomes -1 (Eq. 4).
+
+    >>> signs([0, 1, 1])
+    array([-1.,  1.,  1.])
+    """
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, a label for each point, got the shape {y.shape}.")
+    if m is not None and len(y) != m:
+        raise ValueError(f"{name} must have one label for each of the m={m} points, got {len(y)}.")
+    if y.dtype.kind == "f":
+        _finite(y, name)
+    values = np.unique(y)
+    if len(values) != 2:
+        shown = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
+        raise ValueError(f"{name} must hold two different labels, got {len(values)}: {shown or 'none'}.")
+    return np.where(y == values[1], 1, -1).astype(dtype)
+
+
+def _finite(array, name):
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(map(int, np.argwhere(bad)[0]))
+        raise ValueError(f"{name} must be finite, got {array[where]} at index {where} ({bad.sum()} such entries).")
