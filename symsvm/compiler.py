@@ -1,6 +1,7 @@
 """The only door to `pytensor.function`: differentiate, choose a backend, compile."""
 
 import importlib.util
+import warnings
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode, predefined_modes
@@ -34,7 +35,10 @@ def resolve_mode(mode=None):
 
 def function(inputs, outputs, *, mode=None, **kwargs):
     """Compile graphs into a function; every compilation of the package goes through here."""
-    return pytensor.function(inputs, outputs, mode=resolve_mode(mode), **kwargs)
+    with warnings.catch_warnings():
+        # JAX checks shapes itself when it traces, so PyTensor may leave its assertions on broadcasting out.
+        warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
+        return pytensor.function(inputs, outputs, mode=resolve_mode(mode), **kwargs)
 
 
 def grad(W, wrt):

@@ -35,7 +35,11 @@ class Kernel:
     is_psd = None
     positive = ()  # names of hyper-parameters that must be positive
     structure = ()  # names of arguments that shape the graph and are never lifted to variables
+    rank = 4  # how tightly its repr binds
     __array_ufunc__ = None  # so that numpy_number * kernel comes to __rmul__
+
+    def __init__(self):
+        """A kernel without hyper-parameters."""
 
     def pair(self, x, z):
         """Return the scalar graph K(x, z) of two vector graphs."""
@@ -328,6 +332,8 @@ def pair_kernel(fn, **hyper_parameters):
 class Sum(Kernel):
     """K(x, z) = K1(x, z) + K2(x, z)."""
 
+    rank = 1
+
     def __init__(self, k1, k2):
         self.k1 = k1
         self.k2 = k2
@@ -347,22 +353,26 @@ class Sum(Kernel):
         self.k2.check_points(X, name)
 
     def __repr__(self):
-        return f"{self.k1!r} + {self.k2!r}"
+        return f"{_inside(self.k1, 1)} + {_inside(self.k2, 2)}"
 
 
 class Product(Sum):
     """K(x, z) = K1(x, z) K2(x, z)."""
+
+    rank = 2
 
     def pair(self, x, z):
         """K1(x, z) K2(x, z)."""
         return self.k1.of(x, z) * self.k2.of(x, z)
 
     def __repr__(self):
-        return f"{_factor(self.k1)} * {_factor(self.k2)}"
+        return f"{_inside(self.k1, 2)} * {_inside(self.k2, 3)}"
 
 
 class Scale(Kernel):
     """K(x, z) = c K1(x, z)."""
+
+    rank = 2
 
     def __init__(self, c, k1):
         self.c = c
@@ -382,13 +392,14 @@ class Scale(Kernel):
         self.k1.check_points(X, name)
 
     def __repr__(self):
-        return f"{_shown(self.c)} * {_factor(self.k1)}"
+        return f"{_shown(self.c)} * {_inside(self.k1, 3)}"
 
 
 class Power(Kernel):
     """K(x, z) = K1(x, z)^n with an integer n >= 1."""
 
     structure = ("n",)
+    rank = 3
 
     def __init__(self, k1, n):
         self.k1 = k1
@@ -408,15 +419,17 @@ class Power(Kernel):
         self.k1.check_points(X, name)
 
     def __repr__(self):
-        return f"{_factor(self.k1)} ** {self.n}"
+        return f"{_inside(self.k1, 4)} ** {self.n}"
 
 
-def _factor(kernel):
-    """The kernel as it stands inside a product."""
-    return f"({kernel!r})" if isinstance(kernel, (Sum, Scale, Power)) and type(kernel) is not Product else repr(kernel)
+def _inside(kernel, rank):
+    """The kernel as an operand, in parentheses where it binds less tightly: + is 1, * is 2, ** is 3, a name is 4."""
+    return f"({kernel!r})" if kernel.rank < rank else repr(kernel)
 
 
 def _shown(value):
     if is_symbolic(value):
         return value.name or str(value)
-    return f"array{value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}"
+    return repr(value.item() if isinstance(value, np.generic) else value)

@@ -73,7 +73,7 @@ def box_section(v, y, C, scale=1.0, *, lower=0.0, c=0.0):
     [2.0, 0.75, 1.25]
     """
     v = pt.as_tensor(v)
-    y, upper, lower, scale = (_like(a, v) + pt.zeros_like(v) for a in (y, C, lower, scale))
+    y, upper, lower, scale = (_full(a, v) for a in (y, C, lower, scale))
     c = _like(c, v)
     # No gradient through the search: it only says which coordinates are free, and that is locally constant.
     t = _multiplier(*map(disconnected_grad, (v, y, upper, lower, scale, c)))
@@ -112,21 +112,34 @@ def _multiplier(v, y, upper, lower, scale, c):
     slopes = pt.concatenate([pt.switch(enters, slope, 0.0), pt.switch(leaves, -slope, 0.0)])
     order = pt.argsort(t)
     t = t[order]
+    # What rounding may do to phi and to its slope.
+    eps = 8 * np.finfo(v.dtype).eps
+    tol, tol_slope = eps * (pt.abs(level0) + pt.abs(levels).sum()), eps * slope.sum()
     levels = pt.concatenate([level0[None], level0 + pt.cumsum(levels[order])])
     slopes = pt.concatenate([slope0[None], slope0 + pt.cumsum(slopes[order])])
-    # After k breakpoints phi is still positive: the root lies on the piece that follows the k-th.
     finite = ~pt.isinf(t)
     phi = levels[:-1] - pt.switch(finite, t, 0.0) * slopes[:-1]
-    k = (finite & (phi > 0)).sum()
-    left = pt.switch(k > 0, t[pt.maximum(k - 1, 0)], -np.inf)
-    right = pt.switch(k < t.shape[0], t[pt.minimum(k, t.shape[0] - 1)], np.inf)
-    # The slope is a difference of sums: where it should vanish it may come out as a tiny number of any sign.
-    root = pt.switch(slopes[k] > 0, levels[k] / pt.switch(slopes[k] > 0, slopes[k], 1.0), 0.0)
-    return pt.clip(root, pt.switch(pt.isinf(left), -_HUGE, left), pt.switch(pt.isinf(right), _HUGE, right))
+    ends = pt.concatenate([[-np.inf], t, [np.inf]]).astype(v.dtype)
 
+    def root(k, flat):
+        """The root on the piece after k breakpoints, `flat` where phi does not fall there."""
+        falls = slopes[k] > tol_slope
+        return pt.clip(pt.switch(falls, levels[k] / pt.switch(falls, slopes[k], 1.0), flat), ends[k], ends[k + 1])
 
-_HUGE = float(np.finfo("float32").max)
+    # phi may vanish on a whole interval, where no coordinate is free; its middle is away from every kink.
+    left = root((finite & (phi > tol)).sum(), -np.inf)
+    right = root((finite & (phi >= -tol)).sum(), np.inf)
+    left, right = (
+        pt.switch(pt.isinf(left), pt.switch(pt.isinf(right), 0.0, right - pt.abs(right) - 1), left),
+        pt.switch(pt.isinf(right), pt.switch(pt.isinf(left), 0.0, left + pt.abs(left) + 1), right),
+    )
+    return (left + right) / 2
 
 
 def _like(value, v):
     return pt.as_tensor(value).astype(v.dtype)
+
+
+def _full(value, v):
+    value = _like(value, v)
+    return value if value.ndim else pt.full_like(v, value)

@@ -1,0 +1,53 @@
+# Every target sets up .venv by itself; `make env PYTHON=python3.12` chooses another interpreter.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help env run test lint format docs tables clean
+
+help:
+	@echo "make run      train on real data, print what was solved, write out/run.png"
+	@echo "make test     run the whole test suite"
+	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
+	@echo "make lint     check style;  make format  apply it"
+	@echo "make docs     write the generated pages"
+	@echo "make env      only set up .venv (PYTHON=python3.12 chooses the interpreter)"
+
+env: $(READY)
+
+# An interpreter named on the command line replaces an environment that was made with another one.
+ifneq ($(filter command line environment,$(origin PYTHON)),)
+ifneq ($(shell cat $(READY) 2>/dev/null),$(PYTHON))
+.PHONY: $(READY)
+endif
+endif
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@echo "$(PYTHON)" > $@
+
+run: $(READY)
+	$(BIN)/python examples/run.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+tables: $(READY)
+	$(BIN)/python examples/paper_tables.py
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(READY)
+	$(BIN)/python docs/dictionary.py
+
+clean:
+	rm -rf $(VENV) out build *.egg-info

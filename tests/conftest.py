@@ -1,0 +1,9 @@
+"""Settings for every test: a rewrite that raises is an error, and pictures need no screen."""
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import pytensor  # noqa: E402  (matplotlib's backend is set before anything can import it)
+
+pytensor.config.on_opt_error = "raise"
