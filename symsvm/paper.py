@@ -15,7 +15,6 @@ from itertools import islice
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
 from symsvm.certificate import certify_svc
@@ -42,7 +41,7 @@ class SVM_parallel:
     m : the number of points, which must agree with X.
     C : the upper bound of lam, C > 0 (Eq. 17, 21).
     sigma : the width of the RBF kernel, sigma > 0 (Eq. 33); None with another `kernel`.
-    alpha : the step size (Eq. 25); it must stay below `largest_stable_step()`.
+    alpha : the step size (Eq. 25), to be kept below `largest_stable_step()`.
     kernel : any `Kernel` in place of RBF(sigma).
     random_state : a seed or a NumPy generator for the first lam, uniform on [0, 1) as the author's.
     projection : "paper" applies P and then Pi (Eq. 26) and may end infeasible; "exact" projects onto both at once.
@@ -208,9 +207,10 @@ class SVM_parallel:
         return np.asarray(function([], probability(pt.constant(yhat), AB), mode="FAST_COMPILE")())
 
     def largest_stable_step(self):
-        """2 / lambda_max of the Hessian of W, by power iteration: larger steps of Eq. 25 diverge.
+        """2 / lambda_max of the Hessian of W, by power iteration: below it no exact step of Eq. 25 raises W.
 
-        The Hessian y_i y_j K(x_i, x_j) has the eigenvalues of K itself, for the signs y turn axes only.
+        The Hessian y_i y_j K(x_i, x_j) has the eigenvalues of K itself, for the signs y turn axes only. A little above
+        it the steps may still settle (the projection removes a direction); far above it they jump about the box.
         """
         if self._limit is None:
             X = self.X.get_value()
@@ -244,6 +244,8 @@ class SVM_parallel:
         return np.asarray(function([], graph(self._b()), mode=self.mode)())
 
     def _warn(self, message):
+        from sklearn.exceptions import ConvergenceWarning  # here, for scikit-learn is slow to import
+
         warnings.warn(f"SVM_parallel: {message}.", ConvergenceWarning, stacklevel=3)
 
 

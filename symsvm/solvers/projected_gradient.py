@@ -18,8 +18,9 @@ class ProjectedGradient:
 
     Parameters
     ----------
-    alpha : the step size. It must stay below 2 / (largest eigenvalue of the Hessian), or the steps diverge. None finds
-        it: a step that W does not reward as its gradient promised is taken back and halved, else the next is longer.
+    alpha : the step size. Below 2 / (largest eigenvalue of the Hessian) no exact step raises W; above it there is no
+        such promise. None finds it: a step that W does not reward as its gradient promised is taken back and halved,
+        after any other the next is longer.
     beta : multiplies lam itself; it is in the author's program, but it is no momentum and shifts the fixed point.
     projection : "exact" projects onto the feasible set. "paper" applies P and then Pi (Eq. 26), which is not the
         projection onto the intersection of both sets: it neither ends feasible nor at the minimum.

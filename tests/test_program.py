@@ -1,0 +1,187 @@
+"""Programs: any objective, the one loop, and every way to stop it."""
+
+import numpy as np
+import oracles
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from problems import MODES, SOLVERS
+
+from symsvm import Objective, ProjectedGradient, compile, grad, solve
+from symsvm.compiler import MODES as BACKENDS
+from symsvm.compiler import function, resolve_mode
+from symsvm.oracle import lambda_max
+
+RNG = np.random.default_rng(2)
+M = 6
+Q = np.cov(RNG.normal(size=(M, 3 * M))) + 0.1 * np.eye(M)
+p = RNG.normal(size=M)
+a = RNG.choice([-1.0, 1.0], M)
+
+
+def quadratic(lam, **constraints):
+    return Objective(0.5 * lam @ (Q @ lam) + (p * lam).sum(), variable=lam, is_convex=True, **constraints)
+
+
+FEASIBLE_SETS = {
+    "box and hyperplane": {"lower": 0.0, "upper": 1.0, "equality": (a, 0.0)},
+    "shifted hyperplane": {"lower": -0.5, "upper": np.linspace(0.5, 1, M), "equality": (a, 0.25)},
+    "box": {"lower": 0.0, "upper": 1.0},
+    "half space": {"equality": (a, 0.0)},
+    "free": {"lower": -np.inf, "upper": np.inf},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("region", FEASIBLE_SETS)
+def test_solvers_meet_the_optimum(name, region, mode):
+    constraints = FEASIBLE_SETS[region]
+    lam = pt.tensor("lam", dtype="float64", shape=(M,))
+    solution = solve(
+        quadratic(lam, **constraints), SOLVERS[name], mode=mode, start=np.ones(M), tol=1e-9, max_iter=20000
+    )
+    lower, upper = constraints.get("lower", 0.0), constraints.get("upper", np.inf)
+    normal, c = constraints.get("equality", (None, 0.0))
+    reference = oracles.qp(Q, p, lower, upper, normal, c)
+    assert solution.stopped == "tol"
+    assert solution.certificate.status == "optimal"
+    assert solution.W == pytest.approx(0.5 * reference @ Q @ reference + p @ reference, abs=1e-8)
+    np.testing.assert_allclose(solution.lam, reference, atol=1e-5)
+    assert len(solution.trace["W"]) == solution.n_iter + 1
+    assert solution.W == solution.trace["W"][-1]
+
+
+def test_a_w_that_is_not_quadratic_is_stationary_until_it_is_known_to_be_convex():
+    lam = pt.dvector("lam")
+    W = pt.exp(lam).sum() + ((lam - 2.0) ** 4).sum()
+    for convex, status in ((None, "stationary"), (True, "optimal")):
+        objective = Objective(W, variable=lam, lower=0.0, upper=3.0, equality=(np.array([1.0, -1.0]), 0.0), is_convex=convex)
+        solution = solve(objective, mode="FAST_COMPILE", start=np.zeros(2), tol=1e-7)
+        assert solution.certificate.status == status
+        # On the hyperplane both coordinates agree: exp(t) + 4 (t - 2)^3 = 0.
+        t = solution.lam[0]
+        assert np.exp(t) + 4 * (t - 2) ** 3 == pytest.approx(0, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def program():
+    lam = pytensor.shared(np.full(M, 0.9), name="lam")
+    return compile(quadratic(lam, upper=1.0, equality=(a, 0.0)), ProjectedGradient(0.05), mode="FAST_COMPILE")
+
+
+def is_feasible(solution):
+    return solution.certificate.infeasibility < 1e-15 and solution.certificate.status in ("feasible", "optimal")
+
+
+def test_max_iter(program):
+    solution = program.run(tol=1e-9, max_iter=3)
+    assert (solution.stopped, solution.n_iter, len(solution.trace["W"])) == ("max_iter", 3, 4)
+    assert solution.certificate.status == "feasible"
+    assert is_feasible(solution)
+    assert is_feasible(program.run(max_iter=0))  # the start itself is projected
+
+
+def test_callback_stops_and_sees_each_iteration(program):
+    seen = []
+    solution = program.run(tol=1e-9, callback=lambda info: seen.append(info) or info.iteration == 4)
+    assert (solution.stopped, solution.n_iter) == ("callback", 4)
+    assert [info.iteration for info in seen] == list(range(5))
+    assert [info.W for info in seen] == solution.trace["W"].tolist()
+    assert is_feasible(solution)
+
+
+def test_time_limit(program):
+    solution = program.run(tol=1e-12, max_iter=10**9, time_limit=0.0)
+    assert (solution.stopped, solution.n_iter) == ("time_limit", 0)
+    assert is_feasible(solution)
+
+
+def test_interrupt_returns_the_point_reached(program):
+    def interrupt(info):
+        if info.iteration == 2:
+            raise KeyboardInterrupt
+
+    solution = program.run(tol=1e-9, callback=interrupt)
+    assert (solution.stopped, solution.n_iter) == ("interrupt", 2)
+    assert is_feasible(solution)
+
+
+def test_the_same_run_gives_the_same_bits(program):
+    first, second = program.run(tol=1e-6), program.run(tol=1e-6)
+    np.testing.assert_array_equal(first.lam, second.lam)
+    np.testing.assert_array_equal(first.trace["W"], second.trace["W"])
+
+
+def test_w_never_rises_below_the_largest_stable_step():
+    limit = 2 / lambda_max(lambda v: Q @ v, M)
+    assert lambda_max(lambda v: Q @ v, M) == pytest.approx(np.linalg.eigvalsh(Q)[-1], rel=1e-2)
+    lam = pt.dvector("lam")
+    objective = quadratic(lam, upper=1.0, equality=(a, 0.0))
+    solution = solve(objective, ProjectedGradient(0.99 * limit), mode="FAST_COMPILE", start=np.ones(M), tol=1e-9)
+    assert (np.diff(solution.trace["W"]) <= 1e-14).all()
+
+
+def test_free_inputs_are_given_by_name():
+    lam, target, C = pt.dvector("lam"), pt.dvector("target"), pt.dscalar("C")
+    objective = Objective(((lam - target) ** 2).sum(), variable=lam, upper=C)
+    program = compile(objective, ProjectedGradient(0.5), mode="FAST_COMPILE")
+    for bound in (1.0, 2.0):  # one compilation serves both
+        solution = program.run(np.zeros(2), target=[0.5, 5.0], C=bound)
+        np.testing.assert_allclose(solution.lam, [0.5, bound])
+    with pytest.raises(TypeError, match="'C' is missing"):
+        program.run(np.zeros(2), target=[1.0, 2.0])
+    with pytest.raises(TypeError, match="'sigma' is unknown"):
+        program.run(np.zeros(2), target=[1.0, 2.0], C=1.0, sigma=2.0)
+
+
+def test_grad_takes_one_variable_or_several():
+    x, y = pt.dscalar("x"), pt.dscalar("y")
+    gradients = [grad(x * y, x), *grad(x * y, [x, y])]
+    assert function([x, y], gradients, mode="FAST_COMPILE")(2.0, 3.0) == [3.0, 3.0, 2.0]
+
+
+def test_bad_objectives_say_what_is_wrong():
+    lam = pt.dvector("lam")
+    W = (lam**2).sum()
+    for arguments, error, message in [
+        ({"W": lam}, ValueError, "W must be a scalar graph, got 1 dimension"),
+        ({"variable": np.zeros(2)}, TypeError, "variable must be a symbolic vector"),
+        ({"variable": pt.dmatrix()}, TypeError, "variable must be a symbolic vector"),
+        ({"lower": 2.0, "upper": 1.0}, ValueError, "lower must not exceed upper"),
+        ({"upper": np.nan}, ValueError, "upper must be numbers, got NaN"),
+        ({"upper": np.ones((2, 2))}, ValueError, "upper must be a scalar or a vector, got 2 dimensions"),
+        ({"equality": np.ones(3)}, TypeError, r"equality must be a pair \(a, c\)"),
+        ({"equality": (1.0, 0.0)}, ValueError, "a of equality must be a vector"),
+    ]:
+        with pytest.raises(error, match=message):
+            Objective(**{"W": W, "variable": lam} | arguments)
+    objective = Objective(W, variable=lam)
+    program = compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE")
+    with pytest.raises(TypeError, match="start must be given: lam is an input"):
+        program.run()
+    with pytest.raises(ValueError, match="start must be a finite vector"):
+        program.run([np.nan])
+    with pytest.raises(ValueError, match="tol must be positive"):
+        program.run([1.0], tol=0)
+    with pytest.raises(ValueError, match="max_iter must be at least 0"):
+        program.run([1.0], max_iter=-1)
+    with pytest.raises(ValueError, match="every free input of an objective needs a name"):
+        compile(Objective(W * pt.dscalar(), variable=lam), ProjectedGradient(0.1))
+    for arguments, message in [
+        ({"alpha": -1.0}, "alpha must be positive"),
+        ({"alpha": 1.0, "projection": "none"}, "projection must be one of 'exact', 'paper', got 'none'"),
+        ({"projection": "paper"}, "alpha=None measures its steps against W"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ProjectedGradient(**arguments)
+
+
+def test_unknown_and_missing_backends(monkeypatch):
+    with pytest.raises(ValueError, match="mode must be one of NUMBA, JAX, .* got 'CUDA'"):
+        resolve_mode("CUDA")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"mode='JAX' needs JAX.*pip install 'symsvm\[jax\]'"):
+        resolve_mode("JAX")
+    assert resolve_mode(resolve_mode("NUMBA")) is resolve_mode(None)
+    assert set(BACKENDS) >= {"NUMBA", "JAX"}
