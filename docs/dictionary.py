@@ -41,7 +41,7 @@ def page():
         [
             "# The dictionary between mathematics and code",
             "",
-            "Generated from `symsvm/dictionary.py` by `make docs`; the tests compare them. All names are below `symsvm`.",
+            "Generated from `symsvm/dictionary.py` by `make docs`. All names are below `symsvm`.",
             "",
             "## Symbols",
             "",

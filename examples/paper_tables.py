@@ -48,7 +48,9 @@ def per_cent(yhat, y):
 def table_1():
     """Print Table 1: the sets, and LIBSVM on features scaled to [-1, 1]."""
     print("Table 1: the sets, and LIBSVM (scikit-learn's SVC) on features scaled to [-1, 1]\n")
-    print(f"{'':14}{'train':>6}{'test':>6}{'features':>9}{'C':>7}{'gamma':>7}{'paper %':>9}{'here %':>8}  test rows in +1")
+    print(
+        f"{'':14}{'train':>6}{'test':>6}{'features':>9}{'C':>7}{'gamma':>7}{'paper %':>9}{'here %':>8}  test rows in +1"
+    )
     for app in APPLICATIONS:
         data = load(app.name)
         scale = MinMaxScaler((-1, 1)).fit(data.X)
@@ -70,7 +72,8 @@ def table_2(seeds):
         # One label for +1 in both files: a test file may hold one class only.
         y, y_test = signs(data.y), np.where(data.y_test == data.y.max(), 1, -1)
         print(
-            f"\n{app.title}: C = {app.C:g}, sigma = {app.sigma:g} (gamma = {1 / (2 * app.sigma**2):.3g}), {app.steps} steps"
+            f"\n{app.title}: C = {app.C:g}, sigma = {app.sigma:g} (gamma = {1 / (2 * app.sigma**2):.3g}), "
+            f"{app.steps} steps"
             f"\n  {'':34}{'min':>7}{'median':>8}{'max':>7}{'|y.lam|':>11}{'gap':>10}{'seconds':>9}"
             f"\n  {'the paper (one run, GTX 980 Ti)':34}{app.accuracy:22.1f}{'':21}{app.time:>16}"
         )
@@ -80,9 +83,10 @@ def table_2(seeds):
                 svm.build_update(alpha=alpha)
                 runs = [run(svm, seed, app.steps, X_test, y_test) for seed in range(seeds)]
                 accuracy, outside, gap, seconds = map(np.array, zip(*runs, strict=True))
+                label = f"{projection} projection, alpha = {alpha:g}"
                 worst = "none" if np.isnan(gap).any() else f"{gap.max():.3g}"
                 print(
-                    f"  {f'{projection} projection, alpha = {alpha:g}':34}{accuracy.min():7.1f}{np.median(accuracy):8.1f}"
+                    f"  {label:34}{accuracy.min():7.1f}{np.median(accuracy):8.1f}"
                     f"{accuracy.max():7.1f}{outside.max():11.1e}{worst:>10}{np.median(seconds):9.1f}"
                 )
         print(f"  the largest stable step 2 / lambda_max is {svm.largest_stable_step():.4g}")

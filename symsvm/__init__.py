@@ -2,8 +2,9 @@
 
     data -> kernel -> objective -> compile -> solver
 
-`kernels` has one expression for a pair of points, `objectives` the sums over them, `compile` turns both into a
-`Program` on Numba or JAX, and every `Solution` carries a certificate. `SVM_parallel` is the class of the paper.
+A kernel is one expression for a pair of points, an objective a sum inside a sum over them (`sum_over`); `compile` turns
+both into a `Program` on Numba or JAX, and every `Solution` carries a certificate. `SVM_parallel` is the class of the
+paper.
 """
 
 from symsvm.certificate import Certificate
@@ -14,6 +15,7 @@ from symsvm.oracle import mercer
 from symsvm.paper import SVM_parallel
 from symsvm.program import Program, Solution, compile
 from symsvm.solvers import ProjectedGradient, solve
+from symsvm.sums import sum_over
 from symsvm.version import __version__
 
 __all__ = [
@@ -37,4 +39,5 @@ __all__ = [
     "mercer",
     "pair_kernel",
     "solve",
+    "sum_over",
 ]

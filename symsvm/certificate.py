@@ -27,8 +27,8 @@ class Certificate:
     violation : the largest violation of the KKT conditions (Eq. 10, 19); LIBSVM compares it with its tolerance.
     b : the multiplier of the equality, which is the intercept; None without one.
     primal, dual, gap : P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
-    status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known to
-        be convex), `feasible` (the violation exceeds tol) or `infeasible`.
+    status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known
+        to be convex), `feasible` (the violation exceeds tol) or `infeasible`.
     tol : the tolerance that `status` refers to.
     """
 

@@ -136,7 +136,9 @@ class Kernel:
             head, _, rest = name.partition("__")
             own = self.get_params(deep=False)
             if head not in own or (rest and not isinstance(own[head], Kernel)):
-                raise ValueError(f"{name!r} is no parameter of {self!r}; it has {', '.join(self.get_params()) or 'none'}.")
+                raise ValueError(
+                    f"{name!r} is no parameter of {self!r}; it has {', '.join(self.get_params()) or 'none'}."
+                )
             if rest:
                 own[head].set_params(**{rest: value})
             else:

@@ -10,7 +10,7 @@ from symsvm.validation import points
 
 __all__ = ["Mercer", "Oracle", "lambda_max", "mercer"]
 
-# Entries of the largest array inside a tile, which is (rows, n, d) for a kernel that subtracts points: 16 MB of float64.
+# Entries of the largest array inside a tile, (rows, n, d) for a kernel that subtracts points: 16 MB of float64.
 _TILE = 2**21
 
 

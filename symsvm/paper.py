@@ -1,11 +1,11 @@
 """SVM_parallel: the class of the paper, thin over the modules that hold the mathematics.
 
-    svm = SVM_parallel(X, y, m, C, sigma, alpha)
-    svm.build_W()                                 # Eq. 21, 25, 31, 32
-    svm.build_update()                            # Eq. 22 to 26
-    svm.train_model_full(max_iters=250)           # W before each step
-    svm.build_b()                                 # Eq. 29
-    svm.make_predictions_parallel(Z)              # Eq. 30
+svm = SVM_parallel(X, y, m, C, sigma, alpha)
+svm.build_W()                                 # Eq. 21, 25, 31, 32
+svm.build_update()                            # Eq. 22 to 26
+svm.train_model_full(max_iters=250)           # W before each step
+svm.build_b()                                 # Eq. 29
+svm.make_predictions_parallel(Z)              # Eq. 30
 """
 
 import sys
@@ -143,9 +143,10 @@ class SVM_parallel:
         rises = np.flatnonzero(np.diff(W) > 1e-6 * np.abs(W[:-1])) if np.isfinite(W).all() else [len(W) - 2]
         if len(rises) and alpha < limit:
             why = "P then Pi is no projection: use projection='exact'" if self.projection == "paper" else "lower alpha"
+            t = rises[0]
             self._warn(
-                f"W rose from {W[rises[0]]:.6g} to {W[rises[0] + 1]:.6g} after step {rises[0] + 1} with alpha={alpha:g}, "
-                f"though it is below the largest stable step {limit:.4g} ({why})"
+                f"W rose from {W[t]:.6g} to {W[t + 1]:.6g} after step {t + 1} with alpha={alpha:g}, though it is below "
+                f"the largest stable step {limit:.4g} ({why})"
             )
         return W
 
@@ -163,7 +164,9 @@ class SVM_parallel:
 
     def make_predict(self, x):
         """Return the decision value yhat(x) of one point (d,) (Eq. 30); its sign is the class."""
-        Z = points(np.asarray(x)[None], "x", d=self._d, dtype=self.dtype)
+        if np.ndim(x) != 1:
+            raise ValueError(f"x must be one point (d,), got the shape {np.shape(x)}; make_predictions takes several.")
+        Z = points([x], "x", d=self._d, dtype=self.dtype)
         return float(self._evaluate(lambda b: decision(self._shared(Z[0], "x"), *self._model, b)))
 
     def make_predictions(self, X):

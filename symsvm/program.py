@@ -107,10 +107,10 @@ class Program:
         data = self._data(data)
         lower, upper, *rest = (self._value(graph, data) for graph in self._constraints)
         equality = (rest[0], float(rest[1])) if rest else None
-        lam = self._start(start, data)
+        steps = self.steps(self._start(start, data), data)
         rows, stopped = [], None
         try:
-            for n_iter, (lam, W, g, _) in enumerate(self.steps(lam, data)):
+            for n_iter, (lam, W, g, _) in enumerate(steps):
                 certificate = self.objective.certificate(lam, W, g, lower, upper, equality, tol=tol)
                 info = Info(n_iter, time.perf_counter() - began, W, certificate.violation)
                 rows.append((info.W, info.violation, info.seconds))

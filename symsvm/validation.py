@@ -66,11 +66,13 @@ def points(X, name="X", *, d=None, dtype="float64"):
     """
     try:
         X = np.asarray(X)
+        if np.iscomplexobj(X):
+            raise TypeError(f"the type {X.dtype} is not real")
         array = np.ascontiguousarray(X, dtype=dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be a numeric array, one point a row; it could not be converted: {error}.") from None
-    if np.iscomplexobj(X):
-        raise TypeError(f"{name} must be real, got the type {X.dtype}.")
+        raise TypeError(
+            f"{name} must be a numeric array, one point a row; it could not be converted: {error}."
+        ) from None
     if array.ndim != 2:
         hint = f"; reshape one point with {name}.reshape(1, -1)" if array.ndim == 1 else ""
         raise ValueError(f"{name} must have two dimensions (points, features), got the shape {X.shape}{hint}.")

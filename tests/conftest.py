@@ -4,6 +4,6 @@ import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-import pytensor  # noqa: E402  (matplotlib's backend is set before anything can import it)
+import pytensor
 
 pytensor.config.on_opt_error = "raise"

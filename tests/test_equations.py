@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from problems import KERNELS, MODES, PROBLEMS, separable, symbols
 
-from symsvm import RBF, CSVC, Linear, Polynomial, ProjectedGradient, grad, solve
+from symsvm import CSVC, RBF, Linear, Polynomial, ProjectedGradient, grad, solve
 from symsvm.certificate import certify_svc, infeasibility
 from symsvm.compiler import function
 from symsvm.data import signs
@@ -84,10 +84,7 @@ def loops(lam, X, y, Z):
     det = AAt[0][0] * AAt[1][1] - AAt[0][1] * AAt[1][0]
     inverse = [[AAt[1][1] / det, -AAt[0][1] / det], [-AAt[1][0] / det, AAt[0][0] / det]]
     Q = [
-        [
-            float(i == j) - sum(A[r][i] * inverse[r][s] * A[s][j] for r in range(2) for s in range(2))
-            for j in range(m)
-        ]
+        [float(i == j) - sum(A[r][i] * inverse[r][s] * A[s][j] for r in range(2) for s in range(2)) for j in range(m)]
         for i in range(m)
     ]
     return {
@@ -204,7 +201,14 @@ def test_the_whole_paper_meets_the_optimum(mode):
     lam, X, y, _ = symbols(PROBLEM)
     objective = CSVC(lam, X, y, C, RBF(SIGMA))
     solution = solve(
-        objective, ProjectedGradient(0.2), mode=mode, start=PROBLEM.lam, tol=1e-8, max_iter=5000, X=PROBLEM.X, y=PROBLEM.y
+        objective,
+        ProjectedGradient(0.2),
+        mode=mode,
+        start=PROBLEM.lam,
+        tol=1e-8,
+        max_iter=5000,
+        X=PROBLEM.X,
+        y=PROBLEM.y,
     )
     reference, _, _ = solved(PROBLEM, "rbf", C)
     assert solution.certificate.status == "optimal"

@@ -56,7 +56,9 @@ def test_a_w_that_is_not_quadratic_is_stationary_until_it_is_known_to_be_convex(
     lam = pt.dvector("lam")
     W = pt.exp(lam).sum() + ((lam - 2.0) ** 4).sum()
     for convex, status in ((None, "stationary"), (True, "optimal")):
-        objective = Objective(W, variable=lam, lower=0.0, upper=3.0, equality=(np.array([1.0, -1.0]), 0.0), is_convex=convex)
+        objective = Objective(
+            W, variable=lam, lower=0.0, upper=3.0, equality=(np.array([1.0, -1.0]), 0.0), is_convex=convex
+        )
         solution = solve(objective, mode="FAST_COMPILE", start=np.zeros(2), tol=1e-7)
         assert solution.certificate.status == status
         # On the hyperplane both coordinates agree: exp(t) + 4 (t - 2)^3 = 0.

@@ -56,7 +56,16 @@ def case(rng, kind):
     return v, y, upper, scale, lower, c
 
 
-KINDS = ("plain", "one class", "normal", "bounds", "infinite", "metric", "ties", "shifted bounds metric normal infinite")
+KINDS = (
+    "plain",
+    "one class",
+    "normal",
+    "bounds",
+    "infinite",
+    "metric",
+    "ties",
+    "shifted bounds metric normal infinite",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

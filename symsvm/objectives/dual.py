@@ -1,32 +1,27 @@
 """The dual of the support vector machine, written as the paper writes it: a reduce inside a reduce.
 
-Wherever the paper has a sum over training points there is a `reduce` here. It is the right way to write the problem and
-a slow way to run it.
+Wherever the paper has a sum over training points there is a `sum_over` here, which is a `reduce`. It is the right way
+to write the problem and a slow way to run it.
 """
 
 import pytensor.tensor as pt
-from pytensor.scan import map as scan_map
-from pytensor.scan import reduce
 
 from symsvm.certificate import certify_svc
 from symsvm.objectives.objective import Objective
+from symsvm.sums import each, sum_over
 
 __all__ = ["CSVC", "W", "decision", "decisions", "f1", "f1i", "intercept"]
 
 
 def decision(x, lam, X, y, kernel, b=0.0):
     """The decision function f(x) = sum_i y_i lam_i K(x, x_i) + b of one point (Eq. 28, 30)."""
-
-    def add(lam_i, y_i, x_i, total):
-        return total + lam_i * y_i * kernel.of(x, x_i)
-
-    total = reduce(add, sequences=[lam, y, X], outputs_info=[_zero(lam)], return_updates=False)
-    return total + pt.as_tensor(b).astype(lam.dtype)
+    b = pt.as_tensor(b).astype(lam.dtype)
+    return sum_over(lambda lam_i, y_i, x_i: lam_i * y_i * kernel.of(x, x_i), lam, y, X) + b
 
 
 def decisions(Z, lam, X, y, kernel, b=0.0):
     """The decision function of the rows of Z, f(z_i) for each i (Eq. 28, 30)."""
-    return scan_map(lambda z: decision(z, lam, X, y, kernel, b), sequences=[Z], return_updates=False)
+    return each(lambda z: decision(z, lam, X, y, kernel, b), Z)
 
 
 def f1i(x_i, lam, X, y, kernel):
@@ -39,11 +34,7 @@ def f1(lam, X, y, kernel):
 
     With the linear kernel it is 1/2 |theta|^2 (Eq. 12).
     """
-
-    def add(lam_i, y_i, x_i, total):
-        return total + lam_i * y_i * f1i(x_i, lam, X, y, kernel)
-
-    return reduce(add, sequences=[lam, y, X], outputs_info=[_zero(lam)], return_updates=False)
+    return sum_over(lambda lam_i, y_i, x_i: lam_i * y_i * f1i(x_i, lam, X, y, kernel), lam, y, X)
 
 
 def W(lam, X, y, kernel):
@@ -93,7 +84,3 @@ class CSVC(Objective):
 
 
 _INF = float("inf")
-
-
-def _zero(lam):
-    return pt.zeros((), dtype=lam.dtype)

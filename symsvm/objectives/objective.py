@@ -1,6 +1,6 @@
 """Objective: the problem, and nothing about how it is solved.
 
-    minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
+minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ class Objective:
                 a, c = equality
             except (TypeError, ValueError):
                 raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
-            a = pt.as_tensor(a).astype(variable.dtype)
+            a = _graph(a, variable)
             if a.ndim != 1:
                 raise ValueError(f"a of equality must be a vector, one entry a variable, got {a.ndim} dimension(s).")
             self.equality = (a, _bound(c, "c of equality", variable))
@@ -77,10 +77,16 @@ class Objective:
 def _bound(value, name, variable):
     if not is_symbolic(value) and np.isnan(np.asarray(value, dtype="float64")).any():
         raise ValueError(f"{name} must be numbers, got NaN.")
-    value = pt.as_tensor(value).astype(variable.dtype)
+    value = _graph(value, variable)
     if value.ndim > 1:
         raise ValueError(f"{name} must be a scalar or a vector, got {value.ndim} dimensions.")
     return value
+
+
+def _graph(value, variable):
+    if is_symbolic(value):
+        return value.astype(variable.dtype)
+    return pt.constant(np.asarray(value, dtype=variable.dtype))
 
 
 def _text(bound):

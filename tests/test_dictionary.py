@@ -1,0 +1,70 @@
+"""The dictionary: every entry resolves, cites its number back, and no number is cited that it does not have."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from symsvm.dictionary import EQUATIONS, SYMBOLS
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+
+import dictionary as generator  # noqa: E402  (docs/dictionary.py)
+
+# "Eq. 21", "Eq. 9, 11", "Eq. 22 to 26"; equations of other documents are cited as "Eq. 002:1.26".
+CITATION = re.compile(r"Eq\. (\d+(?!\d*:)(?:(?:, | to | and )\d+)*)")
+
+
+def cited(text):
+    """Return the numbers that a text cites."""
+    numbers = set()
+    for match in CITATION.finditer(text):
+        parts = re.split(r"(, | to | and )", match.group(1))
+        numbers.add(int(parts[0]))
+        for separator, number in zip(parts[1::2], parts[2::2], strict=True):
+            first = int(re.findall(r"\d+", match.group(1).split(separator)[0])[-1])
+            numbers |= set(range(first, int(number) + 1)) if separator == " to " else {int(number)}
+    return numbers
+
+
+def test_citations_are_read():
+    assert cited("see Eq. 9, 11 and 12; (Eq. 22 to 26), not Eq. 002:1.26") == {9, 11, 12, 22, 23, 24, 25, 26}
+
+
+@pytest.mark.parametrize("number", EQUATIONS)
+def test_equation_resolves_and_is_cited_back(number):
+    for name in EQUATIONS[number].code:
+        assert number in cited(inspect.getdoc(generator.resolve(name))), f"{name} does not cite Eq. {number}"
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS, ids=lambda symbol: symbol.name)
+def test_symbol_resolves(symbol):
+    assert inspect.getdoc(generator.resolve(symbol.code))
+
+
+def test_a_wrong_name_does_not_resolve():
+    with pytest.raises((LookupError, AttributeError)):
+        generator.resolve("objectives.dual.nothing")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "symsvm").rglob("*.py")), ids=lambda path: path.stem)
+def test_every_citation_is_in_the_dictionary(path):
+    assert cited(path.read_text(encoding="utf-8")) <= set(EQUATIONS)
+
+
+def test_all_33_equations_stand_on_the_page_with_number_anchor_and_code():
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    assert re.findall(r'<a id="eq-(\d+)"></a>\n### Eq\. (\d+): ', page) == [(str(n), str(n)) for n in range(1, 34)]
+    assert re.findall(r"\\tag\{(\d+)\}", page) == [str(n) for n in range(1, 34)]
+    sections = re.split(r'<a id="eq-\d+"></a>\n', page)[1:]
+    for number, section in enumerate(sections, 1):
+        links = ", ".join(map(generator.link, EQUATIONS[number].code))
+        assert f"\nCode: {links}\n" in section, f"the code line of Eq. {number} is not {links}"
+    assert page.count("> **Erratum.**") >= 15
+
+
+def test_the_generated_page_is_current():
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "run make docs"

@@ -1,0 +1,92 @@
+"""The examples run, small, and what they claim holds."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from symsvm import SVM_parallel, plot
+from symsvm.data import DataSet, data_home, load, signs, standardise
+
+ROOT = Path(__file__).parent.parent
+
+
+def script(name):
+    """Import a script by its path."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, ROOT / name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_compose_closes_the_gap_of_a_dual_of_its_own(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["compose.py", "--rows", "40"])
+    gap = script("examples/compose.py").main()
+    assert -1e-10 < gap < 1e-6
+    assert "optimal: W = " in capsys.readouterr().out
+
+
+def test_run_prints_the_equations_and_draws(monkeypatch, capsys, tmp_path):
+    picture = tmp_path / "out" / "run.png"
+    monkeypatch.setattr(sys, "argv", ["run.py", "--steps", "3", "--out", str(picture)])
+    script("examples/run.py").main()
+    out = capsys.readouterr().out
+    for text in ("Eq. 33", "Eq. 21", "Eq. 25", "Eq. 29", "Eq. 30", "W*", "infeasible", "Time"):
+        assert text in out
+    image = matplotlib.image.imread(picture)
+    assert image.shape[0] > 400
+    assert image.std() > 0.05
+
+
+def small(name):
+    """A set with the shape of the paper's, at a size that a test can train."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30, 4)), rng.normal(size=(9, 4))
+    return DataSet(X, np.where(X[:, 0] > 0, 1.0, -1.0), Z, np.ones(9))
+
+
+def test_paper_tables_prints_both_tables(monkeypatch, capsys):
+    tables = script("examples/paper_tables.py")
+    monkeypatch.setattr(tables, "load", small)
+    monkeypatch.setattr(tables, "APPLICATIONS", tuple(app._replace(steps=2) for app in tables.APPLICATIONS[:1]))
+    monkeypatch.setattr(sys, "argv", ["paper_tables.py", "--seeds", "2"])
+    tables.main()
+    out = capsys.readouterr().out
+    assert "9 of 9" in out
+    assert out.count("projection, alpha = ") == 4
+    assert "the largest stable step" in out
+    assert "What these figures hide" in out
+
+
+def test_vehicle_of_table_2_is_reproduced():
+    """Twenty printed steps on svmguide3 from one seed, against the recursion in NumPy with K computed once."""
+    if not (data_home() / "svmguide3").is_file():
+        pytest.skip(f"svmguide3 is not in {data_home()}; set SYMSVM_DATA to the directory that holds it")
+    starts = script("benchmarks/paper_starts.py")
+    data = load("svmguide3")
+    X, Z = standardise(data.X, data.X_test)
+    y = signs(data.y)
+    svm = SVM_parallel(X, y, len(X), 128.0, 2.0, 0.01, random_state=0)
+    svm.train_model_full(max_iters=20)
+    lam, K = np.random.default_rng(0).random((len(X), 1)), starts.rbf(X, X, 2.0)
+    for _ in range(20):
+        lam = starts.step(lam, K, y, 128.0, 0.01)
+    np.testing.assert_allclose(svm.lam.get_value(), lam[:, 0], rtol=1e-8, atol=1e-9)
+    assert (svm.make_predictions_parallel(Z) > 0).sum() == 36  # of 41, all of class +1
+    assert svm.certificate().infeasibility > 0.1
+
+
+def test_pictures_need_two_features():
+    with pytest.raises(ValueError, match=r"X must have two features to be drawn, got the shape \(3, 3\)"):
+        plot.decision_boundary(lambda Z: Z[:, 0], np.ones((3, 3)), np.ones(3))
+
+
+def test_pictures_accept_and_return_axes():
+    axes = plot.convergence({"a": [3.0, 2.0]}, 1.0)
+    assert axes.get_yscale() == "log"
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    drawn = plot.decision_boundary(lambda Z: Z[:, 0], X, np.sign(X[:, 0]), np.ones(10), ax=axes)
+    assert drawn is axes

@@ -1,0 +1,91 @@
+"""The package's own rules: who imports whom, what is public, what is documented."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import symsvm
+
+ROOT = Path(symsvm.__file__).parent
+
+# A module imports only from modules above it.
+ORDER = (
+    "version",
+    "dictionary",
+    "validation",
+    "data",
+    "kernels",
+    "projections",
+    "certificate",
+    "sums",
+    "objectives",
+    "compiler",
+    "oracle",
+    "program",
+    "solvers",
+    "paper",
+    "plot",
+)
+
+MODULES = ["symsvm", *(m.name for m in pkgutil.walk_packages([str(ROOT)], prefix="symsvm."))]
+
+
+def imports(path):
+    """Return the names below symsvm that a file imports, at the top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("symsvm"):
+            yield from [node.module.split(".")[1]] if "." in node.module else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from [a.name.split(".")[1] for a in node.names if a.name.startswith("symsvm.")]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_above(path):
+    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if own == "__init__":
+        return
+    assert own in ORDER, f"{own} has no place in ORDER"
+    for name in imports(path):
+        assert ORDER.index(name) <= ORDER.index(own), f"{path.name} imports {name}, which stands below it"
+
+
+def test_one_door_to_pytensor_function():
+    for path in ROOT.rglob("*.py"):
+        calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Attribute)]
+        uses = [n for n in calls if n.attr == "function" and getattr(n.value, "id", "") == "pytensor"]
+        assert bool(uses) == (path.name == "compiler.py"), path
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_names_exist_and_are_documented(name):
+    module = importlib.import_module(name)
+    assert inspect.getdoc(module)
+    if name == "symsvm.version":
+        return
+    assert module.__all__ == sorted(module.__all__, key=_ruff_order), "keep __all__ sorted"
+    for public in module.__all__:
+        target = getattr(module, public)
+        if inspect.isclass(target) or inspect.isfunction(target):
+            assert target.__doc__, f"{name}.{public} has no docstring"
+        if inspect.isclass(target):
+            for method, member in vars(target).items():
+                if inspect.isfunction(member) and not method.startswith("_"):
+                    assert member.__doc__, f"{name}.{public}.{method} has no docstring"
+
+
+def _ruff_order(name):
+    """Constants, then classes, then the rest, as the linter sorts them."""
+    return (0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2, name)
+
+
+def test_import_is_light():
+    """Heavy modules are imported when they are used, not before."""
+    code = "import sys, symsvm; print([m for m in ('sklearn', 'matplotlib', 'jax', 'pandas') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
