@@ -94,7 +94,7 @@ class SVM_parallel:
         self._lifted = self.kernel.lift(lambda name, value: self._shared(value, name))
         self._lifted.of(self.X[0], self.X[0])  # a kernel that is no scalar says so now
         self.W = self.update = self.b = None
-        self._objective = self._program = self._yhat = self._limit = None
+        self._objective = self._solver = self._program = self._yhat = self._limit = None
 
     def _shared(self, value, name):
         value = np.asarray(value, dtype=self.dtype)
@@ -114,10 +114,10 @@ class SVM_parallel:
         if self.W is None:
             self.build_W()
         alpha = self.alpha if alpha is None else number(alpha, "alpha", positive=True)
-        solver = ProjectedGradient(alpha, beta=beta, projection=self.projection)
-        step = (pt.constant(np.asarray(v, dtype=self.dtype)) for v in solver.start())
-        (self.update, *_), _, _ = solver.step(self._objective, self.lam, *step)
-        self._program = compile(self._objective, solver, mode=self.mode)
+        self._solver = ProjectedGradient(alpha, beta=beta, projection=self.projection)
+        step = (pt.constant(np.asarray(v, dtype=self.dtype)) for v in self._solver.start())
+        (self.update, *_), _, _ = self._solver.step(self._objective, self.lam, *step)
+        self._program = None
         return self.update
 
     def train_model_full(self, max_iters=250):
@@ -127,9 +127,11 @@ class SVM_parallel:
         that rises, warns and names that step.
         """
         max_iters = count(max_iters, "max_iters")
-        if self._program is None:
+        if self.update is None:
             self.build_update()
-        alpha, limit = self._program.solver.alpha, self.largest_stable_step()
+        if self._program is None:
+            self._program = compile(self._objective, self._solver, mode=self.mode)
+        alpha, limit = self._solver.alpha, self.largest_stable_step()
         if alpha >= limit:
             self._warn(f"alpha={alpha:g} is not below the largest stable step 2 / lambda_max = {limit:.4g}")
         history = []
