@@ -80,7 +80,7 @@ def main():
             accuracy = np.mean(np.sign(svm.make_predictions_parallel(X_test)) == y_test)
             print(f"Eq. 29   b = {b:+.4f} {name};  Eq. 30: {accuracy:.1%} of the test points are right")
         print(
-            f"Time     {compiled - began:.1f} s for the first step, which compiles; {trained - compiled:.1f} s for the rest"
+            f"Time     {compiled - began:.1f} s for the first step (compiles), {trained - compiled:.1f} s for the rest"
         )
 
     from matplotlib import pyplot

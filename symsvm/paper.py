@@ -55,8 +55,8 @@ class SVM_parallel:
 
     >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
     >>> svm = SVM_parallel(X, y, 4, 1.0, 1.0, 0.5, random_state=0, projection="exact", mode="FAST_COMPILE")
-    >>> W = svm.train_model_full(max_iters=60)
-    >>> print(svm.certificate(tol=1e-6).status, np.sign(svm.make_predictions_parallel(X)))
+    >>> W = svm.train_model_full(max_iters=100)
+    >>> print(svm.certificate().status, np.sign(svm.make_predictions_parallel(X)))
     optimal [-1. -1.  1.  1.]
     """
 
