@@ -5,8 +5,14 @@ import warnings
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode, predefined_modes
+from pytensor.graph.basic import Constant
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.tensor.elemwise import DimShuffle
 
-__all__ = ["MODES", "function", "grad", "resolve_mode"]
+from symsvm.rewrites import lift
+
+__all__ = ["MODES", "function", "grad", "hoist", "resolve_mode", "value_and_grad"]
 
 MODES = {
     "NUMBA": "Numba, the default: multi-core CPU, compiled functions are cached on disk",
@@ -34,7 +40,8 @@ def resolve_mode(mode=None):
 
 
 def function(inputs, outputs, *, mode=None, **kwargs):
-    """Compile graphs into a function; every compilation of the package goes through here."""
+    """Lift graphs and compile them into a function; every compilation of the package goes through here."""
+    outputs = lift(outputs) if isinstance(outputs, list) else lift([outputs])[0]
     with warnings.catch_warnings():
         # JAX checks shapes itself when it traces, so PyTensor may leave its assertions on broadcasting out.
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
@@ -42,5 +49,46 @@ def function(inputs, outputs, *, mode=None, **kwargs):
 
 
 def grad(W, wrt):
-    """The gradient of the scalar graph W with respect to one variable or several, as graphs (Eq. 25)."""
-    return pytensor.grad(W, wrt)
+    """The gradient of the scalar graph W with respect to one variable or several, as graphs (Eq. 25).
+
+    Sums are lifted out of their loops first: the gradient of a sum is a sum, that of a loop is a longer loop.
+    """
+    return value_and_grad(W, wrt)[1]
+
+
+def value_and_grad(W, wrt):
+    """The lifted graph of W, and the gradient, which shares its parts."""
+    variables = list(wrt) if isinstance(wrt, (list, tuple)) else [wrt]
+    # Inputs of their own, so that no pass can fold or simplify away what is to be differentiated by.
+    inputs = [v.type(name=v.name) for v in variables]
+    there = dict(zip(variables, inputs, strict=True))
+    (lifted,) = lift(clone_replace([W], there))
+    disconnected = set(variables) - set(ancestors([W]))
+    gradients = pytensor.grad(lifted, inputs, disconnected_inputs="raise" if disconnected else "ignore")
+    lifted, *gradients = clone_replace([lifted, *gradients], dict(zip(inputs, variables, strict=True)))
+    return lifted, gradients if isinstance(wrt, (list, tuple)) else gradients[0]
+
+
+def hoist(outputs, variables):
+    """Split graphs at what does not depend on `variables`: return (constants, inputs, outputs over the inputs).
+
+    `constants` are computed once and given as `inputs` to every evaluation of the outputs. What is only a view of an
+    input (a transpose, an added axis) is no work and stays.
+    """
+    nodes = list(toposort(outputs))
+    varying = set(variables)
+    for node in nodes:
+        if not varying.isdisjoint(node.inputs):
+            varying.update(node.outputs)
+    border = [v for node in nodes if not varying.isdisjoint(node.outputs) for v in node.inputs if v not in varying]
+    constants = list(dict.fromkeys(v for v in [*border, *outputs] if v not in varying and _is_work(v)))
+    inputs = [v.type(name=f"hoisted_{i}") for i, v in enumerate(constants)]
+    return constants, inputs, clone_replace(outputs, dict(zip(constants, inputs, strict=True)))
+
+
+def _is_work(variable):
+    """Say whether a variable takes arithmetic to compute, from something else than constants."""
+    nodes = [v.owner for v in ancestors([variable]) if v.owner is not None]
+    return any(not isinstance(node.op, DimShuffle) for node in nodes) and any(
+        v.owner is None and not isinstance(v, Constant) for v in ancestors([variable])
+    )

@@ -11,7 +11,8 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import explicit_graph_inputs
 
 from symsvm.certificate import Certificate
-from symsvm.compiler import function
+from symsvm.compiler import function, hoist
+from symsvm.rewrites import lift
 from symsvm.validation import count, number
 
 __all__ = ["Info", "Program", "Solution", "compile"]
@@ -70,7 +71,7 @@ class Program:
         constraints = [objective.lower, objective.upper, *(objective.equality or ())]
         state, W, g = solver.step(objective, variable, *extras)
         first = solver.init(objective, variable)
-        graphs = clone_replace([*state, W, g, first, *constraints], {variable: lam})
+        graphs = clone_replace([*lift([*state, W, g]), first, *constraints], {variable: lam})
         step, init, self._constraints = graphs[: len(state) + 2], graphs[len(state) + 2], graphs[len(state) + 3 :]
         own = {lam, *extras}
         self.inputs = [v for v in explicit_graph_inputs(graphs) if v not in own and not isinstance(v, Constant)]
@@ -78,16 +79,22 @@ class Program:
         if unnamed:
             raise ValueError(f"every free input of an objective needs a name, {unnamed[0]!r} has none.")
         self._mode = mode
-        # An objective may ignore some inputs of the state (a solver that carries a number it does not use).
-        self._step = function([lam, *extras, *self.inputs], step, mode=mode, on_unused_input="ignore")
+        # What does not change from step to step, the Gram matrix above all, is computed once a run.
+        constants, hoisted, step = hoist(step, [lam, *extras])
+        options = {"mode": mode, "on_unused_input": "ignore"}
+        self._prepare = function(self.inputs, constants, **options)
+        self._step = function([lam, *extras, *hoisted, *self.inputs], step, **options)
+        # The loop hands over arrays of the right type, JAX's own among them: no check, no copy.
+        self._step.trust_input = True
         self._init_graph = ([lam, *self.inputs], init)
         self._init = None
 
     def steps(self, lam, data=()):
         """Yield (lam, W(lam), grad W(lam), next lam) for ever: the loop that every run is made of."""
         extras = [np.asarray(v, dtype=lam.dtype) for v in self.solver.start()]
+        constants = self._prepare(*data)
         while True:
-            new, *extras, W, g = map(np.asarray, self._step(lam, *extras, *data))
+            new, *extras, W, g = map(np.asarray, self._step(lam, *extras, *constants, *data))
             yield lam, float(W), g, new
             lam = new
 

@@ -25,6 +25,7 @@ ORDER = (
     "certificate",
     "sums",
     "objectives",
+    "rewrites",
     "compiler",
     "oracle",
     "program",

@@ -3,7 +3,7 @@
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
 
-from symsvm.compiler import grad
+from symsvm.compiler import value_and_grad
 from symsvm.projections import P, Pi
 from symsvm.validation import choice, number
 
@@ -43,7 +43,7 @@ class ProjectedGradient:
 
     def step(self, objective, lam, alpha, beta):
         """The graphs of the next (lam, alpha, beta), and of W and its gradient at the present lam (Eq. 25, 26)."""
-        W, g = objective.value, grad(objective.value, lam)
+        W, g = value_and_grad(objective.value, lam)
         new = self._project(objective, lam - alpha * g + beta * lam)
         if self.alpha is None:
             # With h the step, W(lam + h) <= W + g.h + |h|^2 / (2 alpha) holds for every alpha up to 1 / Lipschitz.

@@ -1,0 +1,80 @@
+"""Rewrites: from the sums that a paper writes to the products that a machine is good at.
+
+Each pass is a registered PyTensor rewrite under the tag `symsvm`: `mode.including("symsvm")` switches all of them on,
+and `mode.excluding("symsvm_quadratic_form")` one of them off. A mode's rewrites run after differentiation, too late to
+help a gradient; `lift` runs them before, and `symsvm.grad` and `compile` use it.
+"""
+
+import math
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import MergeOptimizer
+from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.type import TensorType
+
+from symsvm.rewrites.products import local_squared_distance_to_gemm, local_sum_of_products_to_dot
+from symsvm.rewrites.quadratic import local_quadratic_form
+from symsvm.rewrites.reduce_to_sum import local_map_to_batch, local_reduce_to_sum
+
+__all__ = ["MEMORY", "PASSES", "lift"]
+
+# The largest array, in bytes, that a loop may be turned into.
+MEMORY = 2**30
+
+# PyTensor's canonical form, between the two groups, leaves the second fewer patterns to know.
+_LOOPS = {"reduce_to_sum": local_reduce_to_sum, "map_to_batch": local_map_to_batch}
+_PRODUCTS = {
+    "squared_distance_to_gemm": local_squared_distance_to_gemm,
+    "sum_of_products_to_dot": local_sum_of_products_to_dot,
+    "quadratic_form": local_quadratic_form,
+}
+PASSES = _LOOPS | _PRODUCTS
+
+
+def _register(name, passes, position):
+    database = EquilibriumDB(ignore_newtrees=False)
+    for own, rewrite in passes.items():
+        database.register(f"symsvm_{own}", rewrite, "symsvm")
+    optdb.register(name, database, "symsvm", position=position)  # without "fast_run": opt-in
+    return database
+
+
+# Before PyTensor's inlining (-0.01) and its passes over Scans (0.05); after its canonical form (1), before the rest.
+_LOOPS_DB = _register("symsvm_loops", _LOOPS, -0.05)
+_PRODUCTS_DB = _register("symsvm_products", _PRODUCTS, 1.1)
+
+
+def lift(graphs, memory=MEMORY):
+    """Return the graphs after all passes; inputs and shared variables stay the same, equal parts become one.
+
+    A pattern that matches no pass stays as it was. So do all graphs if a loop would become an array of more than
+    `memory` bytes, as far as shapes are known: a loop is slow, but needs no room.
+    """
+    lifted = _apply(_LOOPS_DB, graphs)
+    lifted = rewrite_graph(lifted, include=("canonicalize",), clone=False)
+    lifted = _apply(_PRODUCTS_DB, lifted)
+    return lifted if _largest(lifted) <= max(memory, _largest(graphs)) else list(graphs)
+
+
+def lift_loops(graphs):
+    """Return the graphs after the passes over loops only."""
+    return _apply(_LOOPS_DB, graphs)
+
+
+def _apply(database, graphs):
+    fgraph = FunctionGraph(outputs=list(graphs), clone=True, copy_inputs=False)
+    database.query(RewriteDatabaseQuery(include=["symsvm"])).rewrite(fgraph)
+    MergeOptimizer().rewrite(fgraph)
+    return list(fgraph.outputs)
+
+
+def _largest(graphs):
+    """The size in bytes of the largest array that graphs compute, as far as shapes are known."""
+    sizes = [0]
+    for variable in ancestors(graphs):
+        if variable.owner is not None and isinstance(variable.type, TensorType) and None not in variable.type.shape:
+            sizes.append(math.prod(variable.type.shape) * variable.type.numpy_dtype.itemsize)
+    return max(sizes)
