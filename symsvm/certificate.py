@@ -18,7 +18,7 @@ __all__ = ["Certificate", "certify", "certify_svc", "infeasibility", "multiplier
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known about a point, evaluated in float64 from the data.
+    """What is known about a point, in float64 from the value and the gradient there.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Certificate:
     b : the multiplier of the equality, which is the intercept; None without one.
     primal, dual, gap : P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
     status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known
-        to be convex), `feasible` (the violation exceeds tol) or `infeasible`.
+        to be convex), `feasible` (the violation exceeds tol), `infeasible`, or `diverged` (something is not finite).
     tol : the tolerance that `status` refers to.
     """
 
@@ -45,7 +45,9 @@ class Certificate:
     @property
     def relative_gap(self):
         """(P - D) / max(|P|, |D|, 1), None where there is no gap."""
-        return None if self.gap is None else self.gap / max(abs(self.primal), abs(self.dual), 1.0)
+        if self.gap is None or np.isinf(self.gap):
+            return self.gap
+        return self.gap / max(abs(self.primal), abs(self.dual), 1.0)
 
     def __str__(self):
         gap = "" if self.gap is None else f", gap {self.gap:.3g} ({self.relative_gap:.1e} relative)"
@@ -61,11 +63,11 @@ def infeasibility(lam, lower, upper, equality=None):
     >>> infeasibility(np.array([1.0, 3.0]), 0.0, 2.0, (np.array([1.0, -1.0]), 0.0))
     2.0
     """
-    worst = max(0.0, float(np.max(lower - lam)), float(np.max(lam - upper)))
+    violations = [0.0, np.max(lower - lam), np.max(lam - upper)]
     if equality is not None:
         a, c = equality
-        worst = max(worst, abs(float(a @ lam - c)))
-    return worst
+        violations.append(abs(a @ lam - c))
+    return float(np.max(violations))  # NaN if any of them is
 
 
 def multiplier(lam, g, lower, upper, a=None):
@@ -80,9 +82,9 @@ def multiplier(lam, g, lower, upper, a=None):
     below, above = lam < upper, lam > lower  # may rise, may fall
     a = np.zeros(len(g)) if a is None else np.asarray(a, dtype="float64")
     apart = a == 0
-    violation = max(np.max(-g, where=apart & below, initial=0.0), np.max(g, where=apart & above, initial=0.0))
+    violations = [np.max(-g, where=apart & below, initial=0.0), np.max(g, where=apart & above, initial=0.0)]
     if apart.all():
-        return None, float(violation)
+        return None, float(np.max(violations))
     r = -g / np.where(apart, 1.0, a)
     up, low = np.where(a > 0, below, above) & ~apart, np.where(a > 0, above, below) & ~apart
     least, greatest = np.max(r, where=up, initial=-np.inf), np.min(r, where=low, initial=np.inf)
@@ -92,7 +94,7 @@ def multiplier(lam, g, lower, upper, a=None):
     else:
         ends = [end for end in (least, greatest) if np.isfinite(end)]
         b = sum(ends) / len(ends) if ends else 0.0
-    return float(b), float(max(violation, least - greatest, 0.0))
+    return float(b), float(np.max([*violations, least - greatest]))
 
 
 def certify(lam, W, g, lower, upper, equality=None, *, tol, is_convex=None):
@@ -101,7 +103,7 @@ def certify(lam, W, g, lower, upper, equality=None, *, tol, is_convex=None):
     lam = np.asarray(lam, dtype="float64")
     b, violation = multiplier(lam, g, lower, upper, None if equality is None else equality[0])
     outside = infeasibility(lam, lower, upper, equality)
-    status = _status(outside, violation, tol, is_convex, slack)
+    status = _status(W, outside, violation, tol, is_convex, slack)
     return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
 
 
@@ -119,11 +121,11 @@ def certify_svc(lam, Kq, y, C, *, tol, is_psd=None):
     W = quadratic - lam.sum()
     b, violation = multiplier(lam, y * Kq - 1, 0.0, C, y)
     outside = infeasibility(lam, 0.0, C, (y, 0.0))
-    status = _status(outside, violation, tol, is_psd, slack)
-    if status == "infeasible":
+    status = _status(W, outside, violation, tol, is_psd, slack)
+    if status in ("infeasible", "diverged"):
         return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
     xi = np.maximum(0.0, 1 - y * (Kq + b))
-    primal = quadratic + float(np.sum(C * xi, where=xi > 0))
+    primal = quadratic + float(np.sum(np.where(xi > 0, C, 0.0) * xi))
     return Certificate(float(W), outside, violation, b, primal, -float(W), primal + float(W), status, tol)
 
 
@@ -135,7 +137,9 @@ def _slack(lam, equality):
     return 8 * np.finfo(lam.dtype).eps * np.sqrt(len(lam)) * max(float(np.abs(a) @ np.abs(lam)), abs(float(c)))
 
 
-def _status(outside, violation, tol, is_convex, slack):
+def _status(W, outside, violation, tol, is_convex, slack):
+    if not np.isfinite([W, outside, violation]).all():
+        return "diverged"
     if outside > slack:
         return "infeasible"
     if violation > tol:

@@ -1,10 +1,11 @@
 """The only door to `pytensor.function`: differentiate, choose a backend, compile."""
 
+import functools
 import importlib.util
 import warnings
 
 import pytensor
-from pytensor.compile.mode import Mode, get_mode, predefined_modes
+from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
@@ -31,11 +32,12 @@ def resolve_mode(mode=None):
     if isinstance(mode, Mode):
         return mode
     name = "NUMBA" if mode is None else str(mode).upper()
-    if name not in predefined_modes:
-        known = ", ".join(MODES)
-        raise ValueError(f"mode must be one of {known}, or a PyTensor Mode, got {mode!r}.")
-    if name == "JAX" and importlib.util.find_spec("jax") is None:
-        raise ImportError("mode='JAX' needs JAX, which is not installed: pip install 'symsvm[jax]'.")
+    if name not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}, or a PyTensor Mode, got {mode!r}.")
+    if name == "JAX":
+        if importlib.util.find_spec("jax") is None:
+            raise ImportError("mode='JAX' needs JAX, which is not installed: pip install 'symsvm[jax]'.")
+        _keep_types_on_jax()
     return get_mode(name)
 
 
@@ -45,7 +47,30 @@ def function(inputs, outputs, *, mode=None, **kwargs):
     with warnings.catch_warnings():
         # JAX checks shapes itself when it traces, so PyTensor may leave its assertions on broadcasting out.
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
-        return pytensor.function(inputs, outputs, mode=resolve_mode(mode), **kwargs)
+        mode = resolve_mode(mode)
+        if mode is get_mode("JAX") and pytensor.config.floatX == "float32":
+            raise ValueError(
+                "PyTensor's floatX is float32, and JAX would then compute everything in float32 without a word: "
+                "leave floatX at float64 and give dtype='float32' where it is wanted."
+            )
+        return pytensor.function(inputs, outputs, mode=mode, **kwargs)
+
+
+@functools.cache
+def _keep_types_on_jax():
+    """Let sums keep their type on JAX: PyTensor's return the type they accumulate in, float64 for float32."""
+    from pytensor.link.jax.dispatch.basic import jax_funcify
+    from pytensor.tensor.elemwise import CAReduce
+
+    stock = jax_funcify.dispatch(CAReduce)
+
+    @jax_funcify.register(CAReduce)
+    def jax_funcify_CAReduce(op, node=None, **kwargs):
+        reduce = stock(op, node=node, **kwargs)
+        if node is None:
+            return reduce
+        dtype = node.outputs[0].dtype
+        return lambda x: reduce(x).astype(dtype)
 
 
 def grad(W, wrt):

@@ -10,11 +10,13 @@ svm.make_predictions_parallel(Z)              # Eq. 30
 
 import sys
 import warnings
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.graph.traversal import explicit_graph_inputs
 from tqdm import tqdm
 
 from symsvm.certificate import certify_svc
@@ -90,14 +92,21 @@ class SVM_parallel:
         # Static shapes let JAX compile a reduce; numbers in shared variables let Numba reuse what it compiled.
         self.X, self.y = self._shared(X, "X"), self._shared(y, "y")
         self.C = self._shared(C, "C")
-        self.lam = self._shared(np.random.default_rng(random_state).random(self.m), "lam")
+        self.lam = self._shared(_generator(random_state).random(self.m), "lam")
         self._lifted = self.kernel.lift(lambda name, value: self._shared(value, name))
-        self._lifted.of(self.X[0], self.X[0])  # a kernel that is no scalar says so now
+        pair = self._lifted.of(self.X[0], self.X[0])  # a kernel that is no scalar says so now
+        free = list(explicit_graph_inputs([pair]))
+        if free:
+            raise ValueError(f"the kernel has the free input {free[0]}: give a number or a shared variable instead.")
         self.W = self.update = self.b = None
-        self._objective = self._solver = self._program = self._yhat = self._limit = None
+        self._objective = self._solver = self._program = self._last = None
+        self._functions = {}
 
     def _shared(self, value, name):
-        value = np.asarray(value, dtype=self.dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            given, value = value, np.asarray(value, dtype=self.dtype)
+        if not value.ndim and (not np.isfinite(value) or (value == 0 and given != 0)):
+            raise ValueError(f"{name}={given!r} does not fit into {self.dtype}.")
         return pytensor.shared(value, name=name, shape=value.shape)
 
     def build_W(self):
@@ -123,8 +132,9 @@ class SVM_parallel:
     def train_model_full(self, max_iters=250):
         """Take `max_iters` steps (Eq. 25) and return W before each of them, (max_iters,).
 
-        lam is left where the last step ended, also after Ctrl-C. An alpha of `largest_stable_step()` or more, or a W
-        that rises, warns and names that step.
+        The exact projection starts from the projection of lam. lam is left where the last step ended, also after
+        Ctrl-C. An alpha of `largest_stable_step()` or more, or a W that rises, warns and names that step; a W that is
+        not finite warns and stops.
         """
         max_iters = count(max_iters, "max_iters")
         if self.update is None:
@@ -135,14 +145,16 @@ class SVM_parallel:
         if alpha >= limit:
             self._warn(f"alpha={alpha:g} is not below the largest stable step 2 / lambda_max = {limit:.4g}")
         history = []
-        steps = islice(self._program.steps(self.lam.get_value()), max_iters)
+        steps = islice(self._program.steps(self._program.first()), max_iters)
         # On a terminal only: disable=None asks tqdm to look.
         for _, W, _, new in tqdm(steps, total=max_iters, desc="W", disable=None, file=sys.stderr, leave=False):
             history.append(W)
+            if not np.isfinite(W):
+                self._warn(f"W is not finite after {len(history) - 1} steps: training stopped, see W and the kernel")
+                break
             self.lam.set_value(new)
-        self._yhat = None
         W = np.array(history)
-        rises = np.flatnonzero(np.diff(W) > 1e-6 * np.abs(W[:-1])) if np.isfinite(W).all() else [len(W) - 2]
+        rises = np.flatnonzero(np.diff(W) > 1e-6 * np.abs(W[:-1]))
         if len(rises) and alpha < limit:
             why = "P then Pi is no projection: use projection='exact'" if self.projection == "paper" else "lower alpha"
             t = rises[0]
@@ -161,28 +173,31 @@ class SVM_parallel:
         choice(over, "over", ("all", "free"))
         C = self.C if over == "free" else None
         self.b = intercept(self.lam, self.X, self.y, self._lifted, C)
-        self._yhat = None
+        self._functions.pop("b", None)
         return self.b
 
     def make_predict(self, x):
         """Return the decision value yhat(x) of one point (d,) (Eq. 30); its sign is the class."""
         if np.ndim(x) != 1:
             raise ValueError(f"x must be one point (d,), got the shape {np.shape(x)}; make_predictions takes several.")
-        Z = points([x], "x", d=self._d, dtype=self.dtype)
-        return float(self._evaluate(lambda b: decision(self._shared(Z[0], "x"), *self._model, b)))
+        return float(self._predict(points([x], "x", d=self._d, dtype=self.dtype))[0])
 
     def make_predictions(self, X):
         """Return the decision values of the rows of X, one after the other (Eq. 30)."""
-        Z = points(X, d=self._d, dtype=self.dtype)
-        x, b = pt.tensor("x", dtype=self.dtype, shape=(self._d,)), self._b()
-        predict = function([x], decision(x, *self._model, b), mode=self.mode)
-        return np.array([predict(z) for z in Z])
+        return self._predict(points(X, d=self._d, dtype=self.dtype))
 
     def make_predictions_parallel(self, X):
-        """Return the decision values of the rows of X in one graph, a reduce inside a scan (Eq. 30)."""
+        """Return the decision values of the rows of X, `_TILE` rows at a time: a reduce inside a map (Eq. 30)."""
         Z = points(X, d=self._d, dtype=self.dtype)
-        self._yhat = self._evaluate(lambda b: decisions(self._shared(Z, "Z"), *self._model, b))
-        return self._yhat
+        self.kernel.check_points(Z)
+        # Tiles of one shape: a row's value does not depend on how many rows stand beside it.
+        padded = np.concatenate([Z, np.repeat(Z[:1], -len(Z) % _TILE, axis=0)])
+        tile, b = self._input("Z", (_TILE, self._d)), self._input("b", ())
+        compiled = self._compiled("decisions", lambda: ([tile, b], decisions(tile, *self._model, b)))
+        value = self._b()
+        tiles = [np.asarray(compiled(padded[i : i + _TILE], value)) for i in range(0, len(padded), _TILE)]
+        self._last = Z
+        return np.concatenate(tiles)[: len(Z)]
 
     def make_prob_Pratt(self, y01, alpha=0.01, training_steps=10000, *, yhat=None):
         """Return P(y = 1) by Platt's sigmoid, fitted to labels 0 and 1 by gradient descent on the cross-entropy.
@@ -191,13 +206,18 @@ class SVM_parallel:
         ----------
         y01 : the true labels of the points with the decision values `yhat`; never the predictions themselves.
         alpha, training_steps : step size and number of steps.
-        yhat : decision values; by default those of the last `make_predictions_parallel`, else of the training points.
-            Points that were not trained on give honest probabilities, training points give too confident ones.
+        yhat : decision values; by default those of the points last given to `make_predictions_parallel`, else of the
+            training points. Points that were not trained on give honest probabilities, training points too confident
+            ones.
         """
         if yhat is None:
-            yhat = self.make_predictions_parallel(self.X.get_value()) if self._yhat is None else self._yhat
-        yhat = np.asarray(yhat, dtype=self.dtype)
-        t = np.asarray(y01, dtype=self.dtype)
+            yhat = self.make_predictions_parallel(self.X.get_value() if self._last is None else self._last)
+        try:
+            yhat, t = np.asarray(yhat, dtype=self.dtype), np.asarray(y01, dtype=self.dtype)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"y01 and yhat must be numbers: {error}.") from None
+        if not np.isfinite(yhat).all():
+            raise ValueError("yhat must be finite.")
         if t.shape != yhat.shape:
             raise ValueError(f"y01 must hold a label for each of the {yhat.shape} decision values, got {t.shape}.")
         if not np.isin(t, (0, 1)).all():
@@ -206,29 +226,31 @@ class SVM_parallel:
         AB = self._shared(np.zeros(2), "AB")
         fit = Platt(AB, self._shared(yhat, "yhat"), self._shared(t, "t"))
         program = compile(fit, ProjectedGradient(alpha), mode=self.mode)
-        for *_, new in islice(program.steps(AB.get_value()), training_steps):
+        for _, _, g, new in islice(program.steps(AB.get_value()), training_steps):
             AB.set_value(new)
+            slope = np.abs(g).max()
         self.A, self.B = map(float, AB.get_value())
+        if slope > 1e-2:
+            self._warn(
+                f"Platt's sigmoid is not fitted after {training_steps} steps (gradient {slope:.1e}): raise alpha or "
+                "training_steps"
+            )
         return np.asarray(function([], probability(pt.constant(yhat), AB), mode="FAST_COMPILE")())
 
     def largest_stable_step(self):
-        """2 / lambda_max of the Hessian of W, by power iteration: below it no exact step of Eq. 25 raises W.
+        """2 / lambda_max of the Hessian of W: below it no exact step of Eq. 25 raises W from a feasible point.
 
         The Hessian y_i y_j K(x_i, x_j) has the eigenvalues of K itself, for the signs y turn axes only. A little above
         it the steps may still settle (the projection removes a direction); far above it they jump about the box.
         """
-        if self._limit is None:
-            X = self.X.get_value()
-            oracle = Oracle(self._lifted, dtype=self.dtype, mode=self.mode)
-            largest = lambda_max(lambda v: oracle.matvec(X, X, v), self.m)
-            self._limit = 2 / largest if largest > 0 else np.inf
-        return self._limit
+        largest = lambda_max(self._oracle.operator(self.X.get_value()), self.m)
+        return 2 / largest if largest > 0 else np.inf
 
     def certificate(self, tol=1e-3):
         """Certify the present lam in float64: gap, violation and infeasibility |y.lam| (Eq. 9 to 11, 17, 21)."""
-        X, y = self.X.get_value().astype("float64"), self.y.get_value().astype("float64")
-        lam = self.lam.get_value()
-        Kq = Oracle(self._lifted, mode=self.mode).matvec(X, X, lam * y)
+        tol = number(tol, "tol", positive=True)
+        X, y, lam = self.X.get_value(), self.y.get_value().astype("float64"), self.lam.get_value()
+        Kq = self._oracle.matvec(X, X, lam * y)
         return certify_svc(lam, Kq, y, float(self.C.get_value()), tol=tol, is_psd=self.kernel.is_psd)
 
     @property
@@ -239,14 +261,33 @@ class SVM_parallel:
     def _model(self):
         return self.lam, self.X, self.y, self._lifted
 
+    @cached_property
+    def _oracle(self):
+        """K in float64, whatever the dtype of the training, at the present values of its hyper-parameters."""
+        return Oracle(self._lifted, mode=self.mode)
+
     def _b(self):
         """The number b: a graph would sum over all pairs again for each point."""
         if self.b is None:
             self.build_b()
-        return self._shared(function([], self.b, mode=self.mode)(), "b")
+        return np.asarray(self._compiled("b", lambda: ([], self.b))())
 
-    def _evaluate(self, graph):
-        return np.asarray(function([], graph(self._b()), mode=self.mode)())
+    def _predict(self, Z):
+        """The decision values of points, one call a point."""
+        self.kernel.check_points(Z)
+        x, b = self._input("x", (self._d,)), self._input("b", ())
+        compiled, value = self._compiled("decision", lambda: ([x, b], decision(x, *self._model, b))), self._b()
+        return np.array([compiled(z, value) for z in Z], dtype=self.dtype)
+
+    def _input(self, name, shape):
+        return pt.tensor(name, dtype=self.dtype, shape=shape)
+
+    def _compiled(self, name, build):
+        """Compile the (inputs, output) that `build` returns, once."""
+        if name not in self._functions:
+            inputs, output = build()
+            self._functions[name] = function(inputs, output, mode=self.mode)
+        return self._functions[name]
 
     def _warn(self, message):
         from sklearn.exceptions import ConvergenceWarning  # here, for scikit-learn is slow to import
@@ -261,7 +302,15 @@ def _kernel(kernel, sigma):
         raise TypeError(f"kernel must be a symsvm kernel, such as RBF(sigma=1.0), got {kernel!r}.")
     if sigma is not None:
         raise ValueError(f"sigma={sigma!r} belongs to the default kernel: pass sigma=None beside kernel={kernel!r}.")
-    return kernel
+    return kernel.__sklearn_clone__()  # a change of the user's own does not reach into a trained machine
 
 
+def _generator(random_state):
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"random_state must be a seed or a NumPy generator, got {random_state!r}: {error}.") from None
+
+
+_TILE = 256  # rows of a tile of predictions
 _dtype = dtype  # the constructor's argument has the same name

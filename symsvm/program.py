@@ -12,10 +12,14 @@ from pytensor.graph.traversal import explicit_graph_inputs
 
 from symsvm.certificate import Certificate
 from symsvm.compiler import function, hoist
+from symsvm.objectives import Objective
 from symsvm.rewrites import lift
 from symsvm.validation import count, number
 
 __all__ = ["Info", "Program", "Solution", "compile"]
+
+# Arguments of Program.run that a free input cannot be called by.
+_RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Solution:
     lam : the point.
     W : the objective there.
     b : the multiplier of the equality (the intercept of a classifier), None without one.
-    certificate : the `Certificate` of lam.
-    stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback` or `interrupt`.
+    certificate : the `Certificate` of lam, from W and its gradient in the type of the objective.
+    feasible : lam itself if it is feasible, else its projection onto the feasible set.
+    stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt` or `diverged` (the next W
+        would not be finite; lam is the last point before).
     n_iter : the number of steps.
     trace : arrays `W`, `violation` and `seconds`, an entry an iteration.
     """
@@ -47,6 +53,7 @@ class Solution:
     W: float
     b: float | None
     certificate: Certificate
+    feasible: np.ndarray
     stopped: str
     n_iter: int
     trace: dict
@@ -64,6 +71,10 @@ class Program:
     """An objective and a solver, compiled for one backend; see `compile`."""
 
     def __init__(self, objective, solver, *, mode=None):
+        if not isinstance(objective, Objective):
+            raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
+        if isinstance(solver, type) or not all(hasattr(solver, name) for name in ("start", "init", "step")):
+            raise TypeError(f"solver must be a solver such as ProjectedGradient(), got {solver!r}.")
         self.objective, self.solver = objective, solver
         variable = objective.variable
         lam = variable.type(variable.name or "lam")
@@ -71,13 +82,15 @@ class Program:
         constraints = [objective.lower, objective.upper, *(objective.equality or ())]
         state, W, g = solver.step(objective, variable, *extras)
         first = solver.init(objective, variable)
-        graphs = clone_replace([*lift([*state, W, g]), first, *constraints], {variable: lam})
-        step, init, self._constraints = graphs[: len(state) + 2], graphs[len(state) + 2], graphs[len(state) + 3 :]
+        graphs = [*lift([*state, W, g]), first, objective.project(variable), *constraints]
+        graphs = clone_replace(graphs, {variable: lam})
+        step, (init, project, *self._constraints) = graphs[: len(state) + 2], graphs[len(state) + 2 :]
         own = {lam, *extras}
         self.inputs = [v for v in explicit_graph_inputs(graphs) if v not in own and not isinstance(v, Constant)]
-        unnamed = [v for v in self.inputs if v.name is None]
-        if unnamed:
-            raise ValueError(f"every free input of an objective needs a name, {unnamed[0]!r} has none.")
+        names = [v.name for v in self.inputs]
+        for name in names:
+            if name is None or names.count(name) > 1 or name in _RESERVED:
+                raise ValueError(f"every free input of an objective needs a name of its own for run(), not {name!r}.")
         self._mode = mode
         # What does not change from step to step, the Gram matrix above all, is computed once a run.
         constants, hoisted, step = hoist(step, [lam, *extras])
@@ -86,8 +99,8 @@ class Program:
         self._step = function([lam, *extras, *hoisted, *self.inputs], step, **options)
         # The loop hands over arrays of the right type, JAX's own among them: no check, no copy.
         self._step.trust_input = True
-        self._init_graph = ([lam, *self.inputs], init)
-        self._init = None
+        self._graphs = {"init": ([lam, *self.inputs], init), "project": ([lam, *self.inputs], project)}
+        self._functions = {}
 
     def steps(self, lam, data=()):
         """Yield (lam, W(lam), grad W(lam), next lam) for ever: the loop that every run is made of."""
@@ -110,18 +123,28 @@ class Program:
         data : a value for each free input of the objective, by name.
         """
         tol, max_iter = number(tol, "tol", positive=True), count(max_iter, "max_iter")
+        if time_limit is not None:
+            time_limit = number(time_limit, "time_limit")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
         began = time.perf_counter()
         data = self._data(data)
-        lower, upper, *rest = (self._value(graph, data) for graph in self._constraints)
+        first = self.first(start, data)
+        lower, upper, *rest = (self._value(graph, data, len(first)) for graph in self._constraints)
         equality = (rest[0], float(rest[1])) if rest else None
-        steps = self.steps(self._start(start, data), data)
-        rows, stopped = [], None
+        rows, stopped, reached = [], None, None
         try:
-            for n_iter, (lam, W, g, _) in enumerate(steps):
+            for n_iter, (lam, W, g, _) in enumerate(self.steps(first, data)):
                 certificate = self.objective.certificate(lam, W, g, lower, upper, equality, tol=tol)
+                if certificate.status == "diverged" and reached is not None:
+                    stopped = "diverged"
+                    break
+                reached = lam, W, certificate  # at once: an interrupt must not mix two points
                 info = Info(n_iter, time.perf_counter() - began, W, certificate.violation)
                 rows.append((info.W, info.violation, info.seconds))
-                if certificate.status in ("optimal", "stationary"):
+                if certificate.status == "diverged":
+                    stopped = "diverged"
+                elif certificate.status in ("optimal", "stationary"):
                     stopped = "tol"
                 elif n_iter == max_iter:
                     stopped = "max_iter"
@@ -134,9 +157,12 @@ class Program:
         except KeyboardInterrupt:
             if not rows:
                 raise
-            stopped, n_iter = "interrupt", len(rows) - 1
+            stopped = "interrupt"
+        lam, W, certificate = reached
+        lam = np.array(lam)  # the user's own; JAX's are read-only
+        feasible = self._project(lam, data) if certificate.status == "infeasible" else lam
         trace = dict(zip(("W", "violation", "seconds"), np.array(rows).T, strict=True))
-        return Solution(lam, W, certificate.b, certificate, stopped, n_iter, trace)
+        return Solution(lam, W, certificate.b, certificate, feasible, stopped, len(rows) - 1, trace)
 
     def _data(self, data):
         names = [v.name for v in self.inputs]
@@ -144,23 +170,39 @@ class Program:
         if missing or unknown:
             what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
             raise TypeError(f"the objective's free inputs are {', '.join(names) or 'none'}: {what}.")
-        return [np.asarray(data[v.name], dtype=v.dtype) for v in self.inputs]
+        values = [np.asarray(data[v.name], dtype=v.dtype) for v in self.inputs]
+        for v, value in zip(self.inputs, values, strict=True):
+            if value.ndim != v.ndim:
+                raise ValueError(f"{v.name} must have {v.ndim} dimension(s), got the shape {value.shape}.")
+            if np.isnan(value).any():
+                raise ValueError(f"{v.name} must not hold NaN.")
+        return values
 
-    def _start(self, start, data):
+    def first(self, start=None, data=()):
+        """The first point of a run: `start`, or the shared variable's value, as the solver prepares it."""
         variable = self.objective.variable
         if start is None:
             if not isinstance(variable, SharedVariable):
                 raise TypeError(f"start must be given: {variable} is an input, not a shared variable with a value.")
             start = variable.get_value()
         start = np.asarray(start, dtype=variable.dtype)
-        if start.ndim != 1 or not np.isfinite(start).all():
-            raise ValueError(f"start must be a finite vector, got the shape {start.shape}.")
-        if self._init is None:
-            inputs, graph = self._init_graph
-            self._init = function(inputs, graph, mode=self._mode, on_unused_input="ignore")
-        return np.asarray(self._init(start, *data))
+        length = variable.type.shape[0]
+        if start.ndim != 1 or not len(start) or not np.isfinite(start).all() or length not in (None, len(start)):
+            expected = f" of length {length}" if length is not None else ""
+            raise ValueError(f"start must be a finite vector{expected}, got the shape {start.shape}.")
+        return self._evaluate("init", start, data)
 
-    def _value(self, graph, data):
+    def _project(self, lam, data):
+        return self._evaluate("project", lam, data)
+
+    def _evaluate(self, name, lam, data):
+        """Evaluate a graph of lam and the data, compiled when it is first needed."""
+        if name not in self._functions:
+            graph = self._graphs[name]
+            self._functions[name] = function(graph[0], graph[1], mode=self._mode, on_unused_input="ignore")
+        return np.array(self._functions[name](lam, *data))
+
+    def _value(self, graph, data, length):
         """The float64 value of a constraint: most are constants or shared variables, and need no compilation."""
         if isinstance(graph, Constant):
             value = graph.data
@@ -171,4 +213,9 @@ class Program:
         else:
             compiled = function(self.inputs, graph, mode="FAST_COMPILE", on_unused_input="ignore")
             value = compiled(*data)
-        return np.asarray(value, dtype="float64")
+        value = np.asarray(value, dtype="float64")
+        if value.ndim and len(value) != length:
+            raise ValueError(f"a constraint has {len(value)} entries, but start has {length}.")
+        if np.isnan(value).any():
+            raise ValueError("a constraint holds NaN.")
+        return value

@@ -8,6 +8,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 
+from symsvm.validation import as_float
+
 __all__ = ["P", "Pi", "box_section", "projector"]
 
 
@@ -19,7 +21,7 @@ def Pi(v, upper, lower=0.0):
     >>> Pi(pt.constant([-1.0, 0.5, 3.0]), 2.0).eval().tolist()
     [0.0, 0.5, 2.0]
     """
-    v = pt.as_tensor(v)
+    v = as_float(v)
     upper, lower = _like(upper, v), _like(lower, v)
     return pt.switch(v > upper, upper, pt.switch(v < lower, lower, v))
 
@@ -32,7 +34,7 @@ def P(v, y, c=0.0):
     >>> P(pt.constant([1.0, 0.0]), pt.constant([1.0, -1.0])).eval().tolist()
     [0.5, 0.5]
     """
-    v, y = pt.as_tensor(v), pt.as_tensor(y)
+    v, y = as_float(v), as_float(y)
     return v - ((y * v).sum() - _like(c, v)) / (y * y).sum() * y
 
 
@@ -46,7 +48,7 @@ def projector(A):
     >>> projector(pt.constant([[1.0, -1.0]])).eval().tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
-    A = pt.as_tensor(A)
+    A = as_float(A)
     return pt.eye(A.shape[1], dtype=A.dtype) - A.T @ pt.linalg.solve(A @ A.T, A, assume_a="sym")
 
 
@@ -72,7 +74,7 @@ def box_section(v, y, C, scale=1.0, *, lower=0.0, c=0.0):
     >>> p.eval().tolist()
     [2.0, 0.75, 1.25]
     """
-    v = pt.as_tensor(v)
+    v = as_float(v)
     y, upper, lower, scale = (_full(a, v) for a in (y, C, lower, scale))
     c = _like(c, v)
     # No gradient through the search: it only says which coordinates are free, and that is locally constant.
@@ -81,7 +83,12 @@ def box_section(v, y, C, scale=1.0, *, lower=0.0, c=0.0):
     # summed afresh at the point, take it the rest of the way; the last carries the gradient.
     t = disconnected_grad(_newton(t, v, y, upper, lower, scale, c))
     t = _newton(t, v, y, upper, lower, scale, c)
-    return Pi(v - t * scale * y, upper, lower)
+    p = Pi(v - t * scale * y, upper, lower)
+    # p is a difference, known to eps |v|; where |v| is far larger than p, what is left of y.p - c is taken out of p.
+    free = (p > lower) & (p < upper) & pt.neq(y, 0)
+    slope = pt.switch(free, scale * y * y, 0.0).sum()
+    rest = disconnected_grad(((y * p).sum() - c) / pt.switch(slope > 0, slope, 1.0))
+    return Pi(pt.switch(free, p - rest * scale * y, p), upper, lower)
 
 
 def _newton(t, v, y, upper, lower, scale, c):

@@ -10,6 +10,8 @@ from pytensor.scalar import upcast
 from pytensor.scan import map as scan_map
 from pytensor.scan import reduce
 
+from symsvm.validation import as_float
+
 __all__ = ["each", "sum_over"]
 
 
@@ -21,11 +23,11 @@ def sum_over(term, *arrays):
     >>> float(sum_over(lambda lam_i, x_i: lam_i * x_i.sum(), lam, X).eval(mode="FAST_COMPILE"))
     9.0
     """
-    arrays = [pt.as_tensor(array) for array in arrays]
+    arrays = [as_float(array) for array in arrays]
     dtype = upcast(*(array.dtype for array in arrays))
     # A number in the term (0.3 is a float64) must not change the type of the sum on the way.
     return reduce(
-        lambda *rows: rows[-1] + term(*rows[:-1]).astype(dtype),
+        lambda *rows: rows[-1] + pt.as_tensor(term(*rows[:-1])).astype(dtype),
         sequences=arrays,
         outputs_info=[pt.zeros((), dtype=dtype)],
         return_updates=False,
@@ -34,4 +36,4 @@ def sum_over(term, *arrays):
 
 def each(term, *arrays):
     """The vector of term(a_i, b_i, ...) over the rows of the arrays, as a map."""
-    return scan_map(term, sequences=[pt.as_tensor(array) for array in arrays], return_updates=False)
+    return scan_map(term, sequences=[as_float(array) for array in arrays], return_updates=False)

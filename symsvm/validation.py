@@ -6,14 +6,25 @@ Everything here runs before a graph is built or compiled, and returns its argume
 import numbers
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
-__all__ = ["choice", "count", "dtype", "is_symbolic", "number", "points", "signs"]
+__all__ = ["as_float", "choice", "count", "dtype", "is_symbolic", "number", "points", "signs"]
 
 
 def is_symbolic(value):
     """Say whether `value` is part of a graph (a shared variable, an input or an expression)."""
     return isinstance(value, Variable)
+
+
+def as_float(value):
+    """Return `value` as a tensor of floats: integers become float64, for half of an integer is none.
+
+    >>> as_float([1, 2]).dtype
+    'float64'
+    """
+    tensor = pt.as_tensor(value)
+    return tensor if tensor.dtype in ("float32", "float64") else tensor.astype("float64")
 
 
 def number(value, name, *, positive=False):
@@ -26,11 +37,15 @@ def number(value, name, *, positive=False):
         value = value.item()
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
-    if not np.isfinite(value):
+    try:
+        result = float(value)
+    except OverflowError:
+        result = np.inf
+    if not np.isfinite(result):
         raise ValueError(f"{name} must be finite, got {value!r}.")
-    if positive and value <= 0:
+    if positive and result <= 0:
         raise ValueError(f"{name} must be positive, got {value!r}.")
-    return float(value)
+    return result
 
 
 def count(value, name, *, least=0):
@@ -44,7 +59,7 @@ def count(value, name, *, least=0):
 
 def choice(value, name, allowed):
     """Return `value` if it is one of the names in `allowed`."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
     return value
 
@@ -68,7 +83,8 @@ def points(X, name="X", *, d=None, dtype="float64"):
         X = np.asarray(X)
         if np.iscomplexobj(X):
             raise TypeError(f"the type {X.dtype} is not real")
-        array = np.ascontiguousarray(X, dtype=dtype)
+        with np.errstate(over="ignore"):  # an entry too large for the dtype is reported below
+            array = np.ascontiguousarray(X, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{name} must be a numeric array, one point a row; it could not be converted: {error}."
@@ -90,14 +106,17 @@ def signs(y, name="y", *, m=None, dtype="float64"):
     >>> signs([0, 1, 1])
     array([-1.,  1.,  1.])
     """
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+        values = np.unique(y)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold labels that can be compared: {error}.") from None
     if y.ndim != 1:
         raise ValueError(f"{name} must have one dimension, a label for each point, got the shape {y.shape}.")
     if m is not None and len(y) != m:
         raise ValueError(f"{name} must have one label for each of the m={m} points, got {len(y)}.")
     if y.dtype.kind == "f":
         _finite(y, name)
-    values = np.unique(y)
     if len(values) != 2:
         shown = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
         raise ValueError(f"{name} must hold two different labels, got {len(values)}: {shown or 'none'}.")

@@ -92,6 +92,22 @@ def test_float32_points_are_feasible_to_their_own_rounding():
     assert certify_svc(lam, K @ (lam * y), y, PROBLEM.C, tol=1e-3, is_psd=True).status == "feasible"
 
 
+def test_nothing_that_is_not_finite_is_certified():
+    y = PROBLEM.y
+    nan = np.full(12, np.nan)
+    zero = np.zeros(12)
+    for lam, Kq in ((nan, zero), (zero, nan), (np.where(np.arange(12) == 3, np.nan, 0.0), zero)):
+        assert certify_svc(lam, Kq, y, 1.0, tol=1e-3, is_psd=True).status == "diverged"
+        assert certify(lam, 0.0, Kq, 0.0, 1.0, (y, 0.0), tol=1e-3, is_convex=True).status == "diverged"
+    assert certify(zero, np.nan, zero, 0.0, 1.0, tol=1e-3, is_convex=True).status == "diverged"
+
+
+def test_a_hard_margin_has_an_infinite_primal_until_it_is_met():
+    y = PROBLEM.y
+    certificate = certify_svc(np.zeros(12), np.zeros(12), y, np.inf, tol=1e-3, is_psd=True)
+    assert certificate.primal == certificate.relative_gap == np.inf
+
+
 def test_multiplier_without_free_variables_is_the_middle():
     y = np.array([1.0, -1.0])
     # Both at 0, r = -g / y: the first asks b >= -1, the second b <= 3.

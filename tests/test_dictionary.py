@@ -23,15 +23,17 @@ def cited(text):
     numbers = set()
     for match in CITATION.finditer(text):
         parts = re.split(r"(, | to | and )", match.group(1))
-        numbers.add(int(parts[0]))
+        last = int(parts[0])
+        numbers.add(last)
         for separator, number in zip(parts[1::2], parts[2::2], strict=True):
-            first = int(re.findall(r"\d+", match.group(1).split(separator)[0])[-1])
-            numbers |= set(range(first, int(number) + 1)) if separator == " to " else {int(number)}
+            numbers |= set(range(last, int(number) + 1)) if separator == " to " else {int(number)}
+            last = int(number)
     return numbers
 
 
 def test_citations_are_read():
     assert cited("see Eq. 9, 11 and 12; (Eq. 22 to 26), not Eq. 002:1.26") == {9, 11, 12, 22, 23, 24, 25, 26}
+    assert cited("Eq. 7 to 9, 18 to 20") == {7, 8, 9, 18, 19, 20}
 
 
 @pytest.mark.parametrize("number", EQUATIONS)
@@ -50,7 +52,14 @@ def test_a_wrong_name_does_not_resolve():
         generator.resolve("objectives.dual.nothing")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "symsvm").rglob("*.py")), ids=lambda path: path.stem)
+TEXTS = [
+    path
+    for pattern in ("symsvm/**/*.py", "examples/*.py", "benchmarks/*.py", "tests/*.py", "docs/*.md", "*.md")
+    for path in sorted(ROOT.glob(pattern))
+]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_citation_is_in_the_dictionary(path):
     assert cited(path.read_text(encoding="utf-8")) <= set(EQUATIONS)
 

@@ -8,7 +8,7 @@ import pytest
 from problems import KERNELS, MODES, precomputed
 from sklearn.base import clone
 
-from symsvm import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, mercer, pair_kernel
+from symsvm import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, mercer, pair_kernel, sum_over
 from symsvm.compiler import function
 
 RNG = np.random.default_rng(5)
@@ -112,6 +112,27 @@ def test_float32_points_stay_float32():
         assert kernel(X.astype("float32"), Z.astype("float32")).dtype == "float32"
 
 
+def test_integers_are_points_too():
+    grid = np.array([[0, 0], [1, 1], [2, 0]])
+    for points in (grid, grid.tolist()):
+        np.testing.assert_allclose(value(RBF(0.5)(points)), value(RBF(0.5)(grid.astype(float))))
+    assert value(sum_over(lambda i: 0.5 * i, np.arange(4))) == 3.0
+
+
+def test_points_that_do_not_fit():
+    with pytest.raises(ValueError, match="same features, got 3 and 1"):
+        RBF()(X, Z[:, :1])
+    with pytest.raises(ValueError, match="takes matrices of points"):
+        RBF()(X[0])
+
+
+def test_vector_hyper_parameters():
+    scales = np.array([1.0, 2.0, 3.0])
+    kernel = pair_kernel(lambda x, z, scales: pt.exp(-(((x - z) / scales) ** 2).sum()), scales=scales)
+    np.testing.assert_allclose(value(kernel(X, Z)), value(RBF(0.5**0.5)(X / scales, Z / scales)))
+    np.testing.assert_allclose(value(kernel.lift(lambda name, v: pytensor.shared(v))(X, Z)), value(kernel(X, Z)))
+
+
 def test_precomputed_is_its_matrix():
     kernel, points = precomputed(X)
     np.testing.assert_array_equal(value(kernel(points)), kernel.gram)
@@ -191,6 +212,13 @@ def test_mercer_agrees_with_what_is_known():
         if kernel.is_psd:
             assert check.is_psd
     assert not mercer(Sigmoid(gamma=1.0, coef0=-2.0), X, mode="FAST_COMPILE").is_psd
+    lopsided = mercer(pair_kernel(lambda x, z: (x * z).sum() + x[0] - z[0]), X, mode="FAST_COMPILE")
+    assert not lopsided.is_symmetric
+    assert not lopsided.is_psd
+    with pytest.raises(ValueError, match="not finite on these points"):
+        mercer(Precomputed(np.full((6, 6), np.nan)), Precomputed.points(6), mode="FAST_COMPILE")
+    with pytest.raises(TypeError, match="kernel must be a symsvm kernel"):
+        mercer("rbf", X)
     # Rank-deficient matrices have eigenvalues of rounding size below 0.
     assert mercer(Linear(), np.ones((40, 3)), mode="FAST_COMPILE").is_psd
 

@@ -61,6 +61,10 @@ def test_one_door_to_pytensor_function():
         calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Attribute)]
         uses = [n for n in calls if n.attr == "function" and getattr(n.value, "id", "") == "pytensor"]
         assert bool(uses) == (path.name == "compiler.py"), path
+        evals = [n for n in calls if n.attr == "eval"]
+        named = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)]
+        assert not evals, path
+        assert not [n for n in named if n.module == "pytensor" and "function" in [a.name for a in n.names]], path
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -13,7 +13,7 @@ from pytensor.scan.op import Scan
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from symsvm import RBF, Linear, Sigmoid, SVM_parallel, pair_kernel
+from symsvm import RBF, Linear, Precomputed, Sigmoid, SVM_parallel, pair_kernel
 from symsvm.compiler import function
 
 PROBLEM = overlapping(m=16)
@@ -137,13 +137,21 @@ def test_platt_probabilities_minimise_the_cross_entropy(mode):
     assert svm.A < 0
 
 
-def test_platt_uses_the_last_predictions_else_the_training_points(exact):
-    svm, _ = exact
-    svm.build_b()
-    on_training = svm.make_prob_Pratt((y + 1) / 2, training_steps=20)
+def test_platt_uses_the_last_predictions_else_the_training_points():
+    svm = machine(projection="exact")
+    svm.train_model_full(50)
+    on_training = svm.make_prob_Pratt((y + 1) / 2, alpha=1.0, training_steps=500)
     assert on_training.shape == y.shape
-    svm.make_predictions_parallel(PROBLEM.Z)
-    assert svm.make_prob_Pratt(np.array([0, 1, 0, 1, 1]), training_steps=20).shape == (5,)
+    yhat = svm.make_predictions_parallel(PROBLEM.Z)
+    yhat *= 0  # the user's own copy
+    t = np.array([0, 1, 0, 1, 1])
+    assert svm.make_prob_Pratt(t, alpha=1.0, training_steps=500).shape == (5,)
+    assert svm.A != 0
+    before = svm.make_prob_Pratt(t, alpha=1.0, training_steps=500)
+    svm.lam.set_value(np.zeros(len(X)))  # predictions follow lam
+    assert np.ptp(svm.make_prob_Pratt(t, alpha=1.0, training_steps=500)) < np.ptp(before)
+    with pytest.warns(ConvergenceWarning, match="Platt's sigmoid is not fitted after 1 steps"):
+        svm.make_prob_Pratt(t, training_steps=1, yhat=[9.0, -9.0, 9.0, -9.0, -9.0])
     with pytest.raises(ValueError, match=r"y01 must hold a label for each of the \(5,\) decision values, got \(16,\)"):
         svm.make_prob_Pratt((y + 1) / 2)
     with pytest.raises(ValueError, match="y01 must hold the labels 0 and 1"):
@@ -232,6 +240,16 @@ BAD = [
     ({"projection": "none"}, ValueError, "projection must be one of 'paper', 'exact', got 'none'"),
     ({"dtype": "float16"}, ValueError, "dtype must be one of 'float64', 'float32', got 'float16'"),
     ({"dtype": "real"}, ValueError, "dtype must be one of"),
+    ({"dtype": "float32", "C": 1e39}, ValueError, r"C=1e\+39 does not fit into float32"),
+    ({"dtype": "float32", "C": 1e-50}, ValueError, "C=1e-50 does not fit into float32"),
+    ({"dtype": "float32", "X": 1e39 * X}, ValueError, "X must be finite"),
+    ({"C": 10**400}, ValueError, "C must be finite"),
+    ({"y": [None, 1] * 8}, TypeError, "y must hold labels that can be compared"),
+    ({"random_state": -1}, ValueError, "random_state must be a seed or a NumPy generator, got -1"),
+    ({"projection": np.array(["exact"])}, ValueError, "projection must be one of"),
+    ({"mode": "PYTORCH"}, ValueError, "mode must be one of NUMBA"),
+    ({"kernel": pair_kernel(lambda x, z: None), "sigma": None}, TypeError, "must return a scalar expression"),
+    ({"kernel": RBF(pt.dscalar("s")), "sigma": None}, ValueError, "the kernel has the free input s"),
     ({"mode": "GPU"}, ValueError, "mode must be one of NUMBA"),
     ({"kernel": RBF(1.0)}, ValueError, "sigma=0.8 belongs to the default kernel: pass sigma=None"),
     ({"kernel": "rbf", "sigma": None}, TypeError, "kernel must be a symsvm kernel"),
@@ -275,6 +293,76 @@ def test_symbolic_hyper_parameters_stay_connected():
     below = value()[0]
     sigma.set_value(SIGMA)
     assert value()[1] == pytest.approx((above - below) / (2 * h), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_whole_machine_on_jax(dtype):
+    """Everything a user calls, on the other backend and in both types, against Numba in float64."""
+    numba, jax = (
+        machine(projection="exact", alpha=0.15, mode=mode, dtype=kind)
+        for mode, kind in (("NUMBA", "float64"), ("JAX", dtype))
+    )
+    tolerance = 1e-10 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(jax.train_model_full(200), numba.train_model_full(200), rtol=tolerance, atol=tolerance)
+    assert jax.largest_stable_step() == pytest.approx(numba.largest_stable_step(), rel=tolerance)
+    assert jax.certificate().W == pytest.approx(numba.certificate().W, rel=tolerance)
+    for over in ("all", "free"):
+        numba.build_b(over), jax.build_b(over)
+        expected = numba.make_predictions_parallel(PROBLEM.Z)
+        for values in (jax.make_predictions_parallel(PROBLEM.Z), jax.make_predictions(PROBLEM.Z)):
+            assert values.dtype == dtype
+            assert values.flags.writeable
+            np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
+        assert jax.make_predict(PROBLEM.Z[0]) == pytest.approx(expected[0], abs=tolerance)
+
+
+def test_a_row_does_not_depend_on_the_rows_beside_it(exact):
+    svm, _ = exact
+    svm.build_b()
+    many = np.random.default_rng(1).normal(size=(300, 3))
+    together = svm.make_predictions_parallel(many)
+    np.testing.assert_array_equal(svm.make_predictions_parallel(many[37:38]), together[37:38])
+    np.testing.assert_array_equal(svm.make_predictions_parallel(many[200:]), together[200:])
+
+
+def test_small_c_with_unbalanced_classes_ends_feasible():
+    labels = np.where(np.arange(16) < 4, 1, -1)
+    for bound in (1e-2, 1e-4, 1e-8):
+        svm = machine(y=labels, C=bound, projection="exact", alpha=0.2)
+        W = svm.train_model_full(max_iters=40)  # a rising W would warn, and warnings are errors
+        assert (np.diff(W) <= 1e-12 * bound).all()
+        assert svm.certificate().status == "optimal"
+
+
+def test_what_is_changed_by_set_value_is_seen():
+    svm = machine(sigma=None, kernel=Linear())
+    before, b = svm.largest_stable_step(), float(svm.build_b().eval(mode="FAST_COMPILE"))
+    svm.X.set_value(10 * X)
+    assert svm.largest_stable_step() == pytest.approx(before / 100)
+    svm.lam.set_value(np.zeros(len(X)))
+    np.testing.assert_allclose(svm.make_predictions_parallel(PROBLEM.Z), y.mean())
+    assert b != y.mean()
+
+
+def test_a_kernel_that_is_not_finite_stops_the_training():
+    svm = machine(sigma=None, kernel=pair_kernel(lambda x, z: pt.log((x * z).sum())))
+    lam = svm.lam.get_value()
+    with pytest.warns(ConvergenceWarning, match="W is not finite after 0 steps"):
+        svm.train_model_full(5)
+    np.testing.assert_array_equal(svm.lam.get_value(), lam)
+    assert svm.certificate().status == "diverged"
+
+
+def test_new_points_with_a_precomputed_kernel():
+    """The matrix of all points; training on some of the indices."""
+    everything = np.vstack([X, PROBLEM.Z])
+    kernel = Precomputed(oracles.gram(everything, everything, KERNELS["rbf"][1]))
+    indices = Precomputed.points(len(everything))
+    svm, plain = machine(X=indices[:16], sigma=None, kernel=kernel), machine()
+    np.testing.assert_allclose(svm.train_model_full(5), plain.train_model_full(5))
+    np.testing.assert_allclose(svm.make_predictions_parallel(indices[16:]), plain.make_predictions_parallel(PROBLEM.Z))
+    with pytest.raises(ValueError, match="must be a column of indices"):
+        svm.make_predictions_parallel([[99.0]])
 
 
 def test_shared_variables_are_the_machine():

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 from problems import MODES, SOLVERS
 
-from symsvm import Objective, ProjectedGradient, compile, grad, solve
+from symsvm import CSVC, RBF, Objective, ProjectedGradient, compile, grad, solve
 from symsvm.compiler import MODES as BACKENDS
 from symsvm.compiler import function, resolve_mode
 from symsvm.oracle import lambda_max
@@ -109,6 +109,55 @@ def test_interrupt_returns_the_point_reached(program):
     assert is_feasible(solution)
 
 
+def test_an_interrupt_inside_the_certificate_does_not_mix_two_points(program, monkeypatch):
+    calls = []
+    certificate = program.objective.certificate
+
+    def interrupted(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return certificate(*args, **kwargs)
+
+    monkeypatch.setattr(program.objective, "certificate", interrupted)
+    solution = program.run(tol=1e-9)
+    assert (solution.stopped, solution.n_iter) == ("interrupt", 1)
+    assert solution.W == solution.certificate.W == solution.trace["W"][-1]
+
+
+def test_a_step_that_diverges_is_not_called_optimal():
+    lam = pt.dvector("lam")
+    objective = Objective(((lam - 1) ** 2).sum(), variable=lam, lower=-np.inf, is_convex=True)
+    solution = solve(
+        objective, ProjectedGradient(10.0), mode="FAST_COMPILE", start=[0.0, 0.5], tol=1e-6, max_iter=10**4
+    )
+    assert solution.stopped == "diverged"
+    assert np.isfinite(solution.lam).all()
+    assert solution.certificate.status == "feasible"
+
+
+def test_the_printed_projection_has_its_feasible_point_beside_it():
+    lam = pytensor.shared(np.full(M, 0.9), name="lam")
+    objective = quadratic(lam, upper=1.0, equality=(a, 0.0))
+    solution = solve(objective, ProjectedGradient(0.5, projection="paper"), mode="FAST_COMPILE", max_iter=20)
+    if solution.certificate.status == "infeasible":
+        assert abs(a @ solution.feasible) < 1e-14
+        assert abs(a @ solution.lam) > 1e-14
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shapes_need_not_be_known(mode):
+    """One program for every m, on JAX too: the loops are lifted."""
+    lam, X, y = pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
+    program = compile(CSVC(lam, X, y, 1.0, RBF(1.0)), ProjectedGradient(0.1), mode=mode)
+    for m in (6, 9):
+        labels = np.where(np.arange(m) % 2, 1.0, -1.0)
+        points = labels[:, None] + 0.1 * RNG.normal(size=(m, 2))
+        solution = program.run(np.zeros(m), tol=1e-6, X=points, y=labels)
+        assert solution.certificate.status == "optimal"
+        assert solution.certificate.gap < 1e-5
+
+
 def test_the_same_run_gives_the_same_bits(program):
     first, second = program.run(tol=1e-6), program.run(tol=1e-6)
     np.testing.assert_array_equal(first.lam, second.lam)
@@ -155,6 +204,12 @@ def test_bad_objectives_say_what_is_wrong():
         ({"upper": np.ones((2, 2))}, ValueError, "upper must be a scalar or a vector, got 2 dimensions"),
         ({"equality": np.ones(3)}, TypeError, r"equality must be a pair \(a, c\)"),
         ({"equality": (1.0, 0.0)}, ValueError, "a of equality must be a vector"),
+        ({"equality": (np.array([1.0, np.nan]), 0.0)}, ValueError, "a of equality must be numbers, got NaN"),
+        ({"equality": (np.ones(2), np.ones(2))}, ValueError, "c of equality must be one number"),
+        ({"upper": "high"}, TypeError, "upper must be numbers, got 'high'"),
+        ({"W": pt.dvector("x").sum()}, ValueError, "W must depend on the variable lam"),
+        ({"variable": lam * 2}, TypeError, "variable must be an input or a shared variable"),
+        ({"variable": pt.ivector("i")}, TypeError, "variable must be a symbolic vector of floats"),
     ]:
         with pytest.raises(error, match=message):
             Objective(**{"W": W, "variable": lam} | arguments)
@@ -168,8 +223,22 @@ def test_bad_objectives_say_what_is_wrong():
         program.run([1.0], tol=0)
     with pytest.raises(ValueError, match="max_iter must be at least 0"):
         program.run([1.0], max_iter=-1)
-    with pytest.raises(ValueError, match="every free input of an objective needs a name"):
-        compile(Objective(W * pt.dscalar(), variable=lam), ProjectedGradient(0.1))
+    for name in (None, "tol"):
+        with pytest.raises(ValueError, match="every free input of an objective needs a name of its own"):
+            compile(Objective(W * pt.dscalar(name), variable=lam), ProjectedGradient(0.1))
+    bounded = compile(Objective(W, variable=lam, upper=np.ones(3)), ProjectedGradient(0.1), mode="FAST_COMPILE")
+    with pytest.raises(ValueError, match="a constraint has 3 entries, but start has 2|dimension"):
+        bounded.run([1.0, 1.0])
+    for arguments, message in [
+        ({"time_limit": "5"}, "time_limit must be a number"),
+        ({"callback": 3}, "callback must be a function"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            program.run([1.0], **arguments)
+    with pytest.raises(TypeError, match="solver must be a solver such as"):
+        compile(objective, "pg")
+    with pytest.raises(TypeError, match="objective must be a symsvm Objective"):
+        compile(W, ProjectedGradient(0.1))
     for arguments, message in [
         ({"alpha": -1.0}, "alpha must be positive"),
         ({"alpha": 1.0, "projection": "none"}, "projection must be one of 'exact', 'paper', got 'none'"),

@@ -5,6 +5,7 @@ minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.traversal import ancestors
 
 from symsvm.certificate import certify
 from symsvm.projections import Pi, box_section
@@ -36,8 +37,12 @@ class Objective:
         W = pt.as_tensor(W)
         if W.ndim != 0:
             raise ValueError(f"W must be a scalar graph, got {W.ndim} dimension(s).")
-        if not is_symbolic(variable) or variable.ndim != 1:
-            raise TypeError(f"variable must be a symbolic vector, got {variable!r}.")
+        if not is_symbolic(variable) or variable.ndim != 1 or variable.dtype not in ("float32", "float64"):
+            raise TypeError(f"variable must be a symbolic vector of floats, got {variable!r}.")
+        if variable.owner is not None:
+            raise TypeError("variable must be an input or a shared variable, got an expression.")
+        if variable not in set(ancestors([W])):
+            raise ValueError(f"W must depend on the variable {variable}, or there is nothing to minimise.")
         self.value = W
         self.variable = variable
         self.lower = _bound(lower, "lower", variable)
@@ -51,10 +56,13 @@ class Objective:
                 a, c = equality
             except (TypeError, ValueError):
                 raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
-            a = _graph(a, variable)
+            a = _bound(a, "a of equality", variable)
             if a.ndim != 1:
                 raise ValueError(f"a of equality must be a vector, one entry a variable, got {a.ndim} dimension(s).")
-            self.equality = (a, _bound(c, "c of equality", variable))
+            c = _bound(c, "c of equality", variable)
+            if c.ndim != 0:
+                raise ValueError("c of equality must be one number.")
+            self.equality = (a, c)
         self.is_convex = is_convex
 
     def project(self, v, scale=1.0):
@@ -75,8 +83,13 @@ class Objective:
 
 
 def _bound(value, name, variable):
-    if not is_symbolic(value) and np.isnan(np.asarray(value, dtype="float64")).any():
-        raise ValueError(f"{name} must be numbers, got NaN.")
+    if not is_symbolic(value):
+        try:
+            bad = np.isnan(np.asarray(value, dtype="float64")).any()
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be numbers, got {value!r}.") from None
+        if bad:
+            raise ValueError(f"{name} must be numbers, got NaN.")
     value = _graph(value, variable)
     if value.ndim > 1:
         raise ValueError(f"{name} must be a scalar or a vector, got {value.ndim} dimensions.")

@@ -15,6 +15,7 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.type import TensorType
 
+from symsvm.rewrites.inner import local_batched_inner_to_sum
 from symsvm.rewrites.products import local_squared_distance_to_gemm, local_sum_of_products_to_dot
 from symsvm.rewrites.quadratic import local_quadratic_form
 from symsvm.rewrites.reduce_to_sum import local_map_to_batch, local_reduce_to_sum
@@ -27,6 +28,7 @@ MEMORY = 2**30
 # PyTensor's canonical form, between the two groups, leaves the second fewer patterns to know.
 _LOOPS = {"reduce_to_sum": local_reduce_to_sum, "map_to_batch": local_map_to_batch}
 _PRODUCTS = {
+    "batched_inner_to_sum": local_batched_inner_to_sum,
     "squared_distance_to_gemm": local_squared_distance_to_gemm,
     "sum_of_products_to_dot": local_sum_of_products_to_dot,
     "quadratic_form": local_quadratic_form,

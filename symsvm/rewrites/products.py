@@ -8,7 +8,7 @@ from pytensor.scalar.basic import Mul, Pow, Sqr, Sub, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
 
-__all__ = ["factors", "local_squared_distance_to_gemm", "local_sum_of_products_to_dot"]
+__all__ = ["factors", "keep", "local_squared_distance_to_gemm", "local_sum_of_products_to_dot"]
 
 
 @node_rewriter([Sum])
@@ -33,7 +33,7 @@ def local_squared_distance_to_gemm(fgraph, node):
         a, b = v, u
     else:
         return None
-    a, b = _keep(a, (rows, axis)), _keep(b, (columns, axis))
+    a, b = keep(a, (rows, axis)), keep(b, (columns, axis))
     centre = disconnected_grad(b.mean(axis=0))  # the distance does not depend on it
     a, b = (a - centre,) * 2 if a is b else (a - centre, b - centre)
     norms_a, norms_b = ((a * a).sum(axis=1),) * 2 if a is b else ((a * a).sum(axis=1), (b * b).sum(axis=1))
@@ -79,7 +79,7 @@ def _contract(every, axis, ndim):
             return None
         result = pt.dot(_product(left, (others[0], axis)), _product([*right, *line], (others[1], axis)).T)
     for f in outside:
-        result = result * _keep(f, others)
+        result = result * keep(f, others)
     return result
 
 
@@ -99,7 +99,7 @@ def _is_one(variable):
 
 def _product(parts, axes):
     """The product of the parts, with these axes only."""
-    first, *rest = (_keep(part, axes) for part in parts)
+    first, *rest = (keep(part, axes) for part in parts)
     for part in rest:
         first = first * part
     return first
@@ -111,8 +111,10 @@ def _is_elemwise(variable, *scalar_ops):
 
 
 def _square_root(variable):
-    """x of x ** 2 or sqr(x), else None."""
+    """x of sqr(x), x ** 2 or x * x, else None."""
     if _is_elemwise(variable, Sqr):
+        return variable.owner.inputs[0]
+    if _is_elemwise(variable, Mul) and len(variable.owner.inputs) == 2 and len(set(variable.owner.inputs)) == 1:
         return variable.owner.inputs[0]
     if _is_elemwise(variable, Pow):
         base, exponent = variable.owner.inputs
@@ -138,7 +140,7 @@ def _varies(variable):
     return {i for i, length in enumerate(variable.type.shape) if length != 1}
 
 
-def _keep(variable, axes):
+def keep(variable, axes):
     """Return the variable with these axes only, in this order; the others have length 1."""
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):

@@ -8,4 +8,4 @@ __all__ = ["ProjectedGradient", "solve"]
 
 def solve(objective, solver=None, *, mode=None, **run):
     """Compile an objective with a solver (by default `ProjectedGradient()`) and run it; see `Program.run`."""
-    return compile(objective, solver or ProjectedGradient(), mode=mode).run(**run)
+    return compile(objective, ProjectedGradient() if solver is None else solver, mode=mode).run(**run)

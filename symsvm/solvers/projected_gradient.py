@@ -44,7 +44,7 @@ class ProjectedGradient:
     def step(self, objective, lam, alpha, beta):
         """The graphs of the next (lam, alpha, beta), and of W and its gradient at the present lam (Eq. 25, 26)."""
         W, g = value_and_grad(objective.value, lam)
-        new = self._project(objective, lam - alpha * g + beta * lam)
+        new = self._project(objective, lam - alpha * g + beta * lam).astype(lam.dtype)
         if self.alpha is None:
             # With h the step, W(lam + h) <= W + g.h + |h|^2 / (2 alpha) holds for every alpha up to 1 / Lipschitz.
             h = new - lam

@@ -1,0 +1,14 @@
+"""Kernels: one expression `pair(x, z)` for a pair of points; all else is derived from it (Eq. 14).
+
+    k = RBF(sigma=0.5) + 0.1 * Linear() ** 2      # an algebra: +, *, a number *, an integer **
+    k(X, Z)                                       # the graph of the Gram matrix, (m, n)
+    k.diag(X)                                     # the graph of k(x_i, x_i), (m,)
+
+A hyper-parameter is a number, a shared variable or any scalar graph; `pytensor.grad` reaches it like everything else.
+Kernels follow scikit-learn's rules for parameters, so that `clone` and a grid over `kernel__sigma` work.
+"""
+
+from symsvm.kernels.kernel import Kernel
+from symsvm.kernels.named import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
+
+__all__ = ["RBF", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid", "pair_kernel"]
