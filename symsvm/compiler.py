@@ -47,6 +47,8 @@ def function(inputs, outputs, *, mode=None, **kwargs):
     with warnings.catch_warnings():
         # JAX checks shapes itself when it traces, so PyTensor may leave its assertions on broadcasting out.
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
+        # FAST_COMPILE asks for the BLAS of PyTensor's C backend, which it then does not use.
+        warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
         mode = resolve_mode(mode)
         if mode is get_mode("JAX") and pytensor.config.floatX == "float32":
             raise ValueError(

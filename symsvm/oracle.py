@@ -118,6 +118,8 @@ def lambda_max(matvec, m, *, tol=1e-4):
         return float(np.abs(np.linalg.eigvalsh(np.column_stack([matvec(e) for e in np.eye(m)]))).max())
     from scipy.sparse.linalg import LinearOperator, eigsh
 
+    if not np.isfinite(matvec(np.ones(m))).all():
+        return np.nan
     start = 1 + 0.1 * np.random.default_rng(0).standard_normal(m)
     operator = LinearOperator((m, m), matvec=lambda v: matvec(v.ravel()), dtype="float64")
     return float(np.abs(eigsh(operator, k=1, which="LM", tol=tol, v0=start, return_eigenvectors=False)[0]))

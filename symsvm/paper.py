@@ -244,7 +244,7 @@ class SVM_parallel:
         it the steps may still settle (the projection removes a direction); far above it they jump about the box.
         """
         largest = lambda_max(self._oracle.operator(self.X.get_value()), self.m)
-        return 2 / largest if largest > 0 else np.inf
+        return np.inf if largest == 0 else 2 / largest
 
     def certificate(self, tol=1e-3):
         """Certify the present lam in float64: gap, violation and infeasibility |y.lam| (Eq. 9 to 11, 17, 21)."""

@@ -129,8 +129,9 @@ class Program:
             raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
         began = time.perf_counter()
         data = self._data(data)
+        start = self._checked(start)
+        lower, upper, *rest = (self._value(graph, data, len(start)) for graph in self._constraints)
         first = self.first(start, data)
-        lower, upper, *rest = (self._value(graph, data, len(first)) for graph in self._constraints)
         equality = (rest[0], float(rest[1])) if rest else None
         rows, stopped, reached = [], None, None
         try:
@@ -180,6 +181,9 @@ class Program:
 
     def first(self, start=None, data=()):
         """The first point of a run: `start`, or the shared variable's value, as the solver prepares it."""
+        return self._evaluate("init", self._checked(start), data)
+
+    def _checked(self, start):
         variable = self.objective.variable
         if start is None:
             if not isinstance(variable, SharedVariable):
@@ -190,7 +194,7 @@ class Program:
         if start.ndim != 1 or not len(start) or not np.isfinite(start).all() or length not in (None, len(start)):
             expected = f" of length {length}" if length is not None else ""
             raise ValueError(f"start must be a finite vector{expected}, got the shape {start.shape}.")
-        return self._evaluate("init", start, data)
+        return start
 
     def _project(self, lam, data):
         return self._evaluate("project", lam, data)

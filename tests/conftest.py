@@ -7,3 +7,4 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytensor
 
 pytensor.config.on_opt_error = "raise"
+pytensor.config.blas__ldflags = ""  # PyTensor's C backend, which looks for a BLAS and warns, is not under test
