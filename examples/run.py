@@ -46,7 +46,7 @@ def main():
     """Train with both projections, print what was solved, write a picture."""
     parser = argparse.ArgumentParser(description="Train the paper's SVM on real data, equation by equation.")
     parser.add_argument("--mode", default="NUMBA", help="the backend, NUMBA (default) or JAX")
-    parser.add_argument("--steps", type=int, default=1000, help="gradient steps (default 1000)")
+    parser.add_argument("--steps", type=int, default=5000, help="gradient steps (default 5000)")
     parser.add_argument("--out", type=Path, default=Path("out/run.png"), help="the picture (default out/run.png)")
     args = parser.parse_args()
 

@@ -1,7 +1,7 @@
 """The dual of the support vector machine, written as the paper writes it: a reduce inside a reduce.
 
 Wherever the paper has a sum over training points there is a `sum_over` here, which is a `reduce`. It is the right way
-to write the problem and a slow way to run it.
+to write the problem; `symsvm.rewrites` makes it the right way to run it.
 """
 
 import pytensor.tensor as pt
