@@ -102,6 +102,10 @@ class SVM_parallel:
         self._objective = self._solver = self._program = self._last = None
         self._functions = {}
 
+    def __repr__(self):
+        C = float(self.C.get_value())
+        return f"SVM_parallel(m={self.m}, C={C:g}, alpha={self.alpha:g}, kernel={self.kernel!r}, {self.projection!r})"
+
     def _shared(self, value, name):
         with np.errstate(over="ignore", under="ignore"):
             given, value = value, np.asarray(value, dtype=self.dtype)

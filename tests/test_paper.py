@@ -365,6 +365,10 @@ def test_new_points_with_a_precomputed_kernel():
         svm.make_predictions_parallel([[99.0]])
 
 
+def test_repr_says_what_it_is():
+    assert repr(machine()) == "SVM_parallel(m=16, C=1.5, alpha=0.05, kernel=RBF(sigma=0.8), 'paper')"
+
+
 def test_shared_variables_are_the_machine():
     svm = machine()
     svm.build_W()

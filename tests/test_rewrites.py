@@ -11,7 +11,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.graph.basic import equal_computations
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
-from pytensor.scan import foldl, reduce
+from pytensor.scan import foldl, reduce, scan
 from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
@@ -231,6 +231,18 @@ def test_an_asymmetric_pair_expression_keeps_its_own_gradient():
     assert not has(result, QuadraticForm)
     by_passes, as_written = evaluate([grad(W, lam), pytensor.grad(W, lam)])
     np.testing.assert_allclose(by_passes, as_written, rtol=1e-10)
+
+
+def test_two_different_loops_are_not_taken_for_one():
+    """sum_i u_i (K v)_i with u and v from loops that look alike is no quadratic form."""
+    start = pt.constant(0.5, dtype="float64")
+
+    def walk(step):
+        return scan(step, sequences=[lam], outputs_info=[start], return_updates=False)
+
+    u, v = walk(lambda a, t: t * (1 + a)), walk(lambda a, t: t * (2 + a))
+    assert not has(lifted((u * pt.dot(pt.dot(X, X.T), v)).sum()), QuadraticForm)
+    assert has(lifted((u * pt.dot(pt.dot(X, X.T), u)).sum()), QuadraticForm)
 
 
 @pytest.mark.parametrize("mode", MODES)

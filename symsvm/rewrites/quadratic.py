@@ -102,7 +102,7 @@ def _key(variable, swap):
         return f"{'transposed ' if swap else ''}#{id(variable)}"
     op = node.op
     if isinstance(op, Elemwise):
-        return f"{op.scalar_op}({', '.join(_parts(node, swap))})"
+        return f"{_name(op.scalar_op)}({', '.join(_parts(node, swap))})"
     if isinstance(op, DimShuffle):
         order = list(op.new_order)
         if swap:
@@ -116,7 +116,12 @@ def _key(variable, swap):
         return f"sum2({_key(node.inputs[0], swap)})"
     if swap:  # not looked into
         return f"transposed #{id(variable)}"
-    return f"{op}({', '.join(_key(v, False) for v in node.inputs)})[{node.outputs.index(variable)}]"
+    return f"{_name(op)}({', '.join(_key(v, False) for v in node.inputs)})[{node.outputs.index(variable)}]"
+
+
+def _name(op):
+    """An operation with its parameters, which its text may leave out (two loops are printed alike)."""
+    return f"{op}#{hash(op)}"
 
 
 def _parts(node, swap):
@@ -149,7 +154,7 @@ def _negated(variable, swap):
     """The key of v - u for u - v."""
     node = variable.owner
     if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub):
-        return f"{node.op.scalar_op}({', '.join(_key(v, swap) for v in reversed(node.inputs))})"
+        return f"{_name(node.op.scalar_op)}({', '.join(_key(v, swap) for v in reversed(node.inputs))})"
     return _key(variable, swap)
 
 
