@@ -161,7 +161,7 @@ class Program:
             stopped = "interrupt"
         lam, W, certificate = reached
         lam = np.array(lam)  # the user's own; JAX's are read-only
-        feasible = self._project(lam, data) if certificate.status == "infeasible" else lam
+        feasible = self._evaluate("project", lam, data) if certificate.status == "infeasible" else lam
         trace = dict(zip(("W", "violation", "seconds"), np.array(rows).T, strict=True))
         return Solution(lam, W, certificate.b, certificate, feasible, stopped, len(rows) - 1, trace)
 
@@ -196,14 +196,11 @@ class Program:
             raise ValueError(f"start must be a finite vector{expected}, got the shape {start.shape}.")
         return start
 
-    def _project(self, lam, data):
-        return self._evaluate("project", lam, data)
-
     def _evaluate(self, name, lam, data):
         """Evaluate a graph of lam and the data, compiled when it is first needed."""
         if name not in self._functions:
-            graph = self._graphs[name]
-            self._functions[name] = function(graph[0], graph[1], mode=self._mode, on_unused_input="ignore")
+            inputs, graph = self._graphs[name]
+            self._functions[name] = function(inputs, graph, mode=self._mode, on_unused_input="ignore")
         return np.array(self._functions[name](lam, *data))
 
     def _value(self, graph, data, length):

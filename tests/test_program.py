@@ -137,12 +137,17 @@ def test_a_step_that_diverges_is_not_called_optimal():
 
 
 def test_the_printed_projection_has_its_feasible_point_beside_it():
-    lam = pytensor.shared(np.full(M, 0.9), name="lam")
-    objective = quadratic(lam, upper=1.0, equality=(a, 0.0))
-    solution = solve(objective, ProjectedGradient(0.5, projection="paper"), mode="FAST_COMPILE", max_iter=20)
-    if solution.certificate.status == "infeasible":
-        assert abs(a @ solution.feasible) < 1e-14
-        assert abs(a @ solution.lam) > 1e-14
+    """P then Pi with K the identity rests at (1, s, s), s = (1 + alpha) / (2 + alpha), off the hyperplane."""
+    labels, alpha = np.array([1.0, -1.0, -1.0]), 0.5
+    lam = pytensor.shared(np.full(3, 0.9), name="lam")
+    objective = Objective(0.5 * (lam**2).sum() - lam.sum(), lam, upper=1.0, equality=(labels, 0.0), is_convex=True)
+    solver = ProjectedGradient(alpha, projection="paper")
+    solution = solve(objective, solver, mode="FAST_COMPILE", max_iter=100)
+    s = (1 + alpha) / (2 + alpha)
+    np.testing.assert_allclose(solution.lam, [1, s, s])
+    assert solution.certificate.status == "infeasible"
+    assert abs(labels @ solution.feasible) < 1e-14
+    np.testing.assert_allclose(solution.feasible, [1, 0.5, 0.5])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -156,6 +161,13 @@ def test_shapes_need_not_be_known(mode):
         solution = program.run(np.zeros(m), tol=1e-6, max_iter=20000, X=points, y=labels)
         assert solution.certificate.status == "optimal"
         assert solution.certificate.gap < 1e-5
+
+
+def test_labels_other_than_signs_are_refused():
+    lam, X, y = pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
+    program = compile(CSVC(lam, X, y, 1.0, RBF(1.0)), ProjectedGradient(0.1), mode="FAST_COMPILE")
+    with pytest.raises(ValueError, match=r"y must hold the labels -1 and \+1"):
+        program.run(np.zeros(4), X=RNG.normal(size=(4, 2)), y=[0.0, 1.0, 0.0, 1.0])
 
 
 def test_the_same_run_gives_the_same_bits(program):

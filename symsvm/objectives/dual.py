@@ -4,6 +4,7 @@ Wherever the paper has a sum over training points there is a `sum_over` here, wh
 to write the problem; `symsvm.rewrites` makes it the right way to run it.
 """
 
+import numpy as np
 import pytensor.tensor as pt
 
 from symsvm.certificate import certify_svc
@@ -80,6 +81,8 @@ class CSVC(Objective):
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):
         """Certify lam with primal, dual and gap: K q follows from the gradient, g_i = y_i (K q)_i - 1."""
         y = equality[0]
+        if not np.isin(y, (-1.0, 1.0)).all():  # known here first: y may be data of the run
+            raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
         return certify_svc(lam, y * (g + 1), y, upper, tol=tol, is_psd=self.is_convex)
 
 
