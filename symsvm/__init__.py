@@ -10,6 +10,7 @@ paper.
 from symsvm.certificate import Certificate
 from symsvm.compiler import grad
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
+from symsvm.matvec import kernel_matvec
 from symsvm.objectives import CSVC, Objective
 from symsvm.oracle import mercer
 from symsvm.paper import SVM_parallel
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "compile",
     "grad",
+    "kernel_matvec",
     "mercer",
     "pair_kernel",
     "solve",

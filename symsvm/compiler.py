@@ -6,14 +6,16 @@ import warnings
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
+from symsvm.graphs import leaves, signature
 from symsvm.rewrites import lift
 
-__all__ = ["MODES", "function", "grad", "hoist", "resolve_mode", "value_and_grad"]
+__all__ = ["MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
 
 MODES = {
     "NUMBA": "Numba, the default: multi-core CPU, compiled functions are cached on disk",
@@ -37,28 +39,82 @@ def resolve_mode(mode=None):
     if name == "JAX":
         if importlib.util.find_spec("jax") is None:
             raise ImportError("mode='JAX' needs JAX, which is not installed: pip install 'symsvm[jax]'.")
-        _keep_types_on_jax()
+        _prepare_jax()
     return get_mode(name)
 
 
-def function(inputs, outputs, *, mode=None, **kwargs):
-    """Lift graphs and compile them into a function; every compilation of the package goes through here."""
-    outputs = lift(outputs) if isinstance(outputs, list) else lift([outputs])[0]
+class Compiled:
+    """A compiled function with what it was bound to: numbers out of the graph, and shared variables, read at each call.
+
+    Functions of one structure share one compilation, whatever the numbers in them are.
+    """
+
+    def __init__(self, function, numbers, shared, single):
+        self.function, self.numbers, self.shared, self._single = function, numbers, shared, single
+
+    def __call__(self, *args):
+        results = self.function(*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared))
+        return results[0] if self._single else results
+
+
+_COMPILED = {}
+
+
+def function(inputs, outputs, *, mode=None, memory=None, trust_input=False):
+    """Lift graphs and compile them into a function of `inputs`; every compilation of the package goes through here.
+
+    Shared variables and the numbers in the graphs become inputs of what is compiled, which is kept for the next graphs
+    of the same structure: another number, another data set compile nothing.
+    """
+    single = not isinstance(outputs, (list, tuple))
+    outputs = [outputs] if single else list(outputs)
+    mode = resolve_mode(mode)
+    variables, numbers = leaves(outputs)
+    shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
+    own = [*inputs, *numbers, *shared]
+    # Of an array that a user shares any other length may come next.
+    key = signature(own, outputs), mode_key(mode), memory, trust_input
+    if key not in _COMPILED:
+        fresh = [v.type(name=v.name) for v in own]
+        graphs = clone_replace(outputs, dict(zip(own, fresh, strict=True)))
+        graphs = lift(graphs) if memory is None else lift(graphs, memory)
+        _COMPILED[key] = _compile(fresh, graphs, mode)
+        _COMPILED[key].trust_input = trust_input
+    return Compiled(_COMPILED[key], [number.data for number in numbers], shared, single)
+
+
+def mode_key(mode):
+    """Modes are compared by what they are made of; a mode of the user's own by itself."""
+    names = [name for name in MODES if mode is get_mode(name)]
+    return names[0] if names else mode
+
+
+def _compile(inputs, outputs, mode):
     with warnings.catch_warnings():
         # JAX checks shapes itself when it traces, so PyTensor may leave its assertions on broadcasting out.
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
         # FAST_COMPILE asks for the BLAS of PyTensor's C backend, which it then does not use.
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
-        mode = resolve_mode(mode)
         if mode is get_mode("JAX") and pytensor.config.floatX == "float32":
             raise ValueError(
                 "PyTensor's floatX is float32, and JAX would then compute everything in float32 without a word: "
                 "leave floatX at float64 and give dtype='float32' where it is wanted."
             )
-        return pytensor.function(inputs, outputs, mode=mode, **kwargs)
+        return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
 
 @functools.cache
+def _prepare_jax():
+    """Teach PyTensor's JAX backend our Ops, keep types, and keep what XLA compiles for the next process."""
+    import jax
+
+    importlib.import_module("symsvm.ops.jax_dispatch")
+    _keep_types_on_jax()
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(pytensor.config.base_compiledir / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
 def _keep_types_on_jax():
     """Let sums keep their type on JAX: PyTensor's return the type they accumulate in, float64 for float32."""
     from pytensor.link.jax.dispatch.basic import jax_funcify

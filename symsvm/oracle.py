@@ -4,24 +4,30 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.mode import get_mode
 
-from symsvm.compiler import function
+from symsvm.compiler import function, resolve_mode
 from symsvm.kernels import Kernel
+from symsvm.matvec import form_of
+from symsvm.ops.scalar_function import NotElementwise
 from symsvm.validation import points
 
-__all__ = ["Mercer", "Oracle", "lambda_max", "mercer"]
+__all__ = ["Mercer", "Oracle", "Pairs", "lambda_max", "mercer"]
 
-# Entries of the largest array inside a tile, (rows, n, d) for a kernel that subtracts points: 4 MB of float64.
+# Entries of the largest array inside a tile of a compiled graph, (rows, n, d) for a kernel that subtracts points.
 _TILE = 2**19
+# Rows of sparse points that are written out at a time.
+_ROWS = 1024
 # Bytes of a Gram matrix that is kept for many products.
 _KEEP = 2**29
 
 
 class Oracle:
-    """Evaluate one kernel on given points: a block of the Gram matrix, or its product with a vector.
+    """Evaluate one kernel on given points: a block of the Gram matrix, or its product with vectors.
 
-    Numbers in the kernel are inputs of the compiled functions, so another sigma compiles nothing anew on Numba, whose
-    cache lies on disk.
+    On Numba the kernel's `Form` runs in the generated loops, a vectorised epilogue on tiles of sums over features; a
+    kernel without a form, and every other backend, evaluates the graph of the kernel a tile of rows at a time. Numbers
+    in the kernel are inputs of what is compiled, so another sigma compiles nothing anew.
 
     >>> from symsvm.kernels import Linear
     >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -32,10 +38,10 @@ class Oracle:
     def __init__(self, kernel, *, dtype="float64", mode=None):
         self._hyper, self._values = [], []
         lifted = kernel.lift(self._input)
-        self.kernel, self.dtype, self._mode = kernel, dtype, mode
-        A, B = pt.tensor("A", dtype=dtype, shape=(None, None)), pt.tensor("B", dtype=dtype, shape=(None, None))
-        self._A, self._B, self._K = A, B, lifted(A, B)
-        self._functions = {}
+        self.kernel, self.dtype, self._mode = kernel, dtype, resolve_mode(mode)
+        self._A, self._B = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
+        self._lifted = lifted
+        self._forms, self._functions = {}, {}
 
     def _input(self, name, value):
         value = np.asarray(value, dtype="float64")
@@ -46,28 +52,166 @@ class Oracle:
 
     def block(self, A, B):
         """The matrix K(a_i, b_j), (n_A, n_B)."""
-        return self._tiled("block", lambda K: ([], K), A, B)
+        return self.pairs(A, B).block()
 
     def matvec(self, A, B, q):
-        """The vector sum_j K(a_i, b_j) q_j, (n_A,), without the matrix."""
-        q_in = pt.tensor("q", dtype=self.dtype, shape=(None,))
-        return self._tiled("matvec", lambda K: ([q_in], K @ q_in), A, B, np.asarray(q, dtype=self.dtype))
+        """The vector sum_j K(a_i, b_j) q_j, (n_A,), or one column for each of q (n_B, p), without the matrix."""
+        return self.pairs(A, B).matvec(q)
 
     def operator(self, X):
         """The function v -> K(X, X) v, for many v: it keeps the matrix where that fits, else computes it each time."""
+        pairs = self.pairs(X, X)
         if len(X) ** 2 * np.dtype(self.dtype).itemsize > _KEEP:
-            return lambda v: self.matvec(X, X, v)
-        K = self.block(X, X)
+            return pairs.matvec
+        K = pairs.block()
         return lambda v: K @ v
 
-    def _tiled(self, name, build, A, B, *more):
-        A, B = np.asarray(A, dtype=self.dtype), np.asarray(B, dtype=self.dtype)
-        if name not in self._functions:
-            inputs, output = build(self._K)
-            self._functions[name] = function([self._A, self._B, *inputs, *self._hyper], output, mode=self._mode)
-        compiled, (n, d) = self._functions[name], B.shape
-        rows = max(1, _TILE // (n * d))
-        tiles = [np.asarray(compiled(A[i : i + rows], B, *more, *self._values)) for i in range(0, len(A), rows)]
+    def pairs(self, A, B):
+        """Bind two sets of points, dense or CSR, for many blocks and products; see `Pairs`."""
+        sparse = tuple(hasattr(side, "tocsr") for side in (A, B))
+        if self._mode is get_mode("NUMBA"):
+            form = self._form(centred=not any(sparse))
+            if form is not None:
+                return Pairs(*self._bind(form, A, B, sparse), dtype=self.dtype)
+        return _Graph(self, *(side.toarray() if hasattr(side, "tocsr") else side for side in (A, B)))
+
+    def _form(self, centred):
+        """The form of the kernel, None if it has none."""
+        if centred not in self._forms:
+            try:
+                self._forms[centred] = form_of(self._lifted, self._A, self._B, centred=centred)
+            except NotElementwise:
+                self._forms[centred] = None
+        return self._forms[centred]
+
+    def _bind(self, form, A, B, sparse):
+        """The form, and the numbers in it for these points."""
+        sides = [
+            side.tocsr().astype(self.dtype) if hasattr(side, "tocsr") else _dense(side, self.dtype) for side in (A, B)
+        ]
+        placeholders = (self._A, self._B)
+        kinds, data = [], []
+        for channel in form.channels:
+            kind = []
+            for matrix, placeholder, side, is_sparse in zip(
+                (channel.A, channel.B), placeholders, sides, sparse, strict=True
+            ):
+                if is_sparse and matrix is placeholder:
+                    data += [side.data, side.indices, side.indptr]
+                    kind.append("csr")
+                else:
+                    data.append(self._evaluate(matrix, *sides))
+                    kind.append("dense")
+            data += [sides[0].shape[1]] if "csr" in kind else []
+            data += [self._evaluate(w, *sides) for w in channel.weights]
+            kinds.append(tuple(kind))
+        data += [self._evaluate(v, *sides) for v in (*form.rows, *form.columns)]
+        number = np.dtype(self.dtype).type
+        data += [number(self._evaluate(v, *sides)) for v in form.numbers]
+        return form, tuple(kinds), data, sides[0].shape[0], sides[1].shape[0]
+
+    def _evaluate(self, graph, A, B):
+        """The value of a part of a form; of sparse points some rows at a time, where it has one value a row."""
+        if graph is self._A or graph is self._B:
+            side = A if graph is self._A else B
+            return side.toarray() if hasattr(side, "tocsr") else side
+        if graph not in self._functions:
+            inputs = [self._A, self._B, *self._hyper]
+            self._functions[graph] = function(inputs, graph, mode="FAST_COMPILE")
+        compiled = self._functions[graph]
+        if not hasattr(A, "tocsr") and not hasattr(B, "tocsr"):
+            return np.require(compiled(A, B, *self._values), dtype=self.dtype, requirements=["C", "W"])
+        whole = [None if hasattr(side, "tocsr") else side for side in (A, B)]
+        parts = []
+        for i in range(0, max(A.shape[0], B.shape[0]), _ROWS):
+            tiles = [side[i : i + _ROWS] for side in (A, B)]
+            tiles = [tile.toarray() if whole[j] is None else tile for j, tile in enumerate(tiles)]
+            parts.append(compiled(*tiles, *self._values))
+        return np.concatenate([np.atleast_1d(part) for part in parts]).astype(self.dtype) if parts[0].ndim else parts[0]
+
+
+def _dense(points, dtype):
+    return np.require(points, dtype=dtype, requirements=["C", "W"])
+
+
+class Pairs:
+    """All pairs of two sets of points, ready for the loops: any block of K, any product with its columns.
+
+    `rows` and `columns` choose points by index, all of them by default; what is not chosen costs nothing.
+    """
+
+    def __init__(self, form, kinds, data, m, n, *, dtype):
+        self.form, self.kinds, self.data, self.shape, self.dtype = form, kinds, data, (m, n), dtype
+        self._loops = {}
+
+    def block(self, rows=None, columns=None, out=None):
+        """K(x_i, z_j) for the chosen i and j."""
+        rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
+        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
+        self._run("block", rows, columns, np.empty((0, 0), self.dtype), out)
+        return out
+
+    def matvec(self, q, rows=None, columns=None, out=None):
+        """sum_j K(x_i, z_j) q_j over the chosen j, added to `out` (float64) if it is given."""
+        rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
+        q = np.asarray(q)
+        right = np.ascontiguousarray(q.reshape(len(columns), -1).T, dtype=self.dtype)
+        total = np.zeros((len(rows), len(right))) if out is None else out.reshape(len(rows), -1)
+        self._run("matvec", rows, columns, np.require(right, requirements=["W"]), total)
+        return total[:, 0] if q.ndim == 1 else total
+
+    def _chosen(self, index, axis):
+        return (
+            np.arange(self.shape[axis]) if index is None else np.require(index, dtype="int64", requirements=["C", "W"])
+        )
+
+    def _run(self, want, *args):
+        if want not in self._loops:
+            from symsvm.ops.tiles import compile_tiles  # Numba is loaded when it is first needed
+
+            form = self.form
+            counts = len(form.rows), len(form.columns), len(form.numbers)
+            hs = [channel.h for channel in form.channels]
+            self._loops[want], _ = compile_tiles(form.epilogue, hs, *counts, want, self.kinds)
+        rows, columns, q, out = args
+        self._loops[want](rows, columns, *self.data, q, out)
+
+
+class _Graph:
+    """All pairs of two sets of points, from the compiled graph of the kernel."""
+
+    def __init__(self, oracle, A, B):
+        self.oracle = oracle
+        self.A, self.B = (np.asarray(side, dtype=oracle.dtype) for side in (A, B))
+
+    def block(self, rows=None, columns=None, out=None):
+        """K(x_i, z_j) for the chosen i and j."""
+        K = self._tiled("block", lambda K: ([], K), rows, columns)
+        if out is None:
+            return K
+        out[...] = K
+        return out
+
+    def matvec(self, q, rows=None, columns=None, out=None):
+        """sum_j K(x_i, z_j) q_j over the chosen j, added to `out` if it is given."""
+        q = np.asarray(q, dtype=self.oracle.dtype)
+        given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
+        total = self._tiled(f"matvec{q.ndim}", lambda K: ([given], K @ given), rows, columns, q)
+        if out is None:
+            return total
+        out += total
+        return out
+
+    def _tiled(self, name, build, rows, columns, *more):
+        oracle = self.oracle
+        A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
+        if name not in oracle._functions:
+            inputs, output = build(oracle._lifted(oracle._A, oracle._B))
+            inputs = [oracle._A, oracle._B, *inputs, *oracle._hyper]
+            oracle._functions[name] = function(inputs, output, mode=oracle._mode)
+        compiled, (n, d) = oracle._functions[name], B.shape
+        step = max(1, _TILE // max(1, n * d))
+        tiles = [np.asarray(compiled(A[i : i + step], B, *more, *oracle._values)) for i in range(0, len(A), step)]
         return np.concatenate(tiles)
 
 

@@ -4,17 +4,17 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
-from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import explicit_graph_inputs
 
 from symsvm.certificate import Certificate
-from symsvm.compiler import function, hoist
+from symsvm.compiler import resolve_mode
+from symsvm.graphs import leaves
+from symsvm.machine import machine_of
 from symsvm.objectives import Objective
-from symsvm.rewrites import lift
+from symsvm.rewrites import MEMORY, TILE
 from symsvm.validation import count, number
+from symsvm.validation import dtype as _dtype
 
 __all__ = ["Info", "Program", "Solution", "compile"]
 
@@ -59,57 +59,67 @@ class Solution:
     trace: dict
 
 
-def compile(objective, solver, *, mode=None):
+def compile(objective, solver, *, mode=None, memory=None, dtype=None):
     """Compile an objective and a solver into a `Program`.
 
-    Free inputs of the objective's graphs (other than its variable) become arguments of `Program.run`, by name.
+    Free inputs of the objective's graphs (other than its variable) become arguments of `Program.run`, by name. Shared
+    variables are read when a run begins, numbers are inputs of what is compiled: objectives of the same structure share
+    one compilation, whatever C, sigma, the data and their number are.
+
+    Parameters
+    ----------
+    objective, solver : an `Objective`, and a solver such as `ProjectedGradient()`.
+    mode : the backend, "NUMBA" (default), "JAX" or another PyTensor mode.
+    memory : bytes that arrays beside the data may take, 1 GiB by default. A Gram matrix that fits is computed once a
+        run, another one a tile at a time in each step.
+    dtype : "float32" or "float64" to compute in; by default that of the objective. Certificates are in float64.
     """
-    return Program(objective, solver, mode=mode)
+    return Program(objective, solver, mode=mode, memory=memory, dtype=dtype)
 
 
 class Program:
     """An objective and a solver, compiled for one backend; see `compile`."""
 
-    def __init__(self, objective, solver, *, mode=None):
+    def __init__(self, objective, solver, *, mode=None, memory=None, dtype=None):
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
         if isinstance(solver, type) or not all(hasattr(solver, name) for name in ("start", "init", "step")):
             raise TypeError(f"solver must be a solver such as ProjectedGradient(), got {solver!r}.")
         self.objective, self.solver = objective, solver
-        variable = objective.variable
-        lam = variable.type(variable.name or "lam")
-        extras = [pt.tensor(f"state{i}", dtype=lam.dtype, shape=()) for i in range(len(solver.start()))]
-        constraints = [objective.lower, objective.upper, *(objective.equality or ())]
-        state, W, g = solver.step(objective, variable, *extras)
-        first = solver.init(objective, variable)
-        graphs = [*lift([*state, W, g]), first, objective.project(variable), *constraints]
-        graphs = clone_replace(graphs, {variable: lam})
-        step, (init, project, *self._constraints) = graphs[: len(state) + 2], graphs[len(state) + 2 :]
-        own = {lam, *extras}
-        self.inputs = [v for v in explicit_graph_inputs(graphs) if v not in own and not isinstance(v, Constant)]
+        self.memory = MEMORY if memory is None else _memory(memory)
+        self.dtype = objective.variable.dtype if dtype is None else _dtype(dtype)
+        mode = resolve_mode(mode)
+        roots = [objective.value, *objective.bounds]
+        variables, numbers = leaves(roots)
+        # A bound is a user's number, whichever it is; an infinite one, or 0, shapes the problem.
+        numbers += [v for v in objective.bounds if _is_bound(v) and v not in numbers]
+        variables.remove(objective.variable)
+        self._shared = [v for v in variables if isinstance(v, SharedVariable)]
+        self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
         names = [v.name for v in self.inputs]
         for name in names:
             if name is None or names.count(name) > 1 or name in _RESERVED:
                 raise ValueError(f"every free input of an objective needs a name of its own for run(), not {name!r}.")
-        self._mode = mode
-        # What does not change from step to step, the Gram matrix above all, is computed once a run.
-        constants, hoisted, step = hoist(step, [lam, *extras])
-        options = {"mode": mode, "on_unused_input": "ignore"}
-        self._prepare = function(self.inputs, constants, **options)
-        self._step = function([lam, *extras, *hoisted, *self.inputs], step, **options)
-        # The loop hands over arrays of the right type, JAX's own among them: no check, no copy.
-        self._step.trust_input = True
-        self._graphs = {"init": ([lam, *self.inputs], init), "project": ([lam, *self.inputs], project)}
-        self._functions = {}
+        self._numbers = [v.data for v in numbers]
+        given = [*self.inputs, *self._shared, *numbers]
+        self.machine = machine_of(objective, given, solver, mode, self.memory, self.dtype)
+        self.machine.compile_ahead()
 
     def steps(self, lam, data=()):
         """Yield (lam, W(lam), grad W(lam), next lam) for ever: the loop that every run is made of."""
+        values = self.machine.put(self._values(data))
+        lam = np.asarray(lam, dtype=self.dtype)
         extras = [np.asarray(v, dtype=lam.dtype) for v in self.solver.start()]
-        constants = self._prepare(*data)
+        prepare, step = self.machine.compiled(lam, values)
+        constants = prepare(*values)
         while True:
-            new, *extras, W, g = map(np.asarray, self._step(lam, *extras, *constants, *data))
+            new, *extras, W, g = map(np.asarray, step(lam, *extras, *constants, *values))
             yield lam, float(W), g, new
             lam = new
+
+    def _values(self, data):
+        """The values of all that a run takes: data, what the shared variables hold now, numbers."""
+        return [*data, *(v.get_value(borrow=True) for v in self._shared), *self._numbers]
 
     def run(self, start=None, *, tol=1e-3, max_iter=1000, callback=None, time_limit=None, **data):
         """Run from `start` until the KKT violation is at most `tol`, and return a `Solution`.
@@ -130,13 +140,19 @@ class Program:
         began = time.perf_counter()
         data = self._data(data)
         start = self._checked(start)
-        lower, upper, *rest = (self._value(graph, data, len(start)) for graph in self._constraints)
+        lower, upper, *rest = self._bounds(data, len(start))
         first = self.first(start, data)
         equality = (rest[0], float(rest[1])) if rest else None
         rows, stopped, reached = [], None, None
+
+        def certify(lam, W, g):
+            return self.objective.certificate(lam, W, g, lower, upper, equality, tol=tol)
+
         try:
             for n_iter, (lam, W, g, _) in enumerate(self.steps(first, data)):
-                certificate = self.objective.certificate(lam, W, g, lower, upper, equality, tol=tol)
+                certificate = certify(lam, W, g)
+                if self.dtype != "float64" and certificate.status in ("optimal", "stationary"):
+                    certificate = certify(lam, *self.exact(lam, data))  # believe only what float64 confirms
                 if certificate.status == "diverged" and reached is not None:
                     stopped = "diverged"
                     break
@@ -160,8 +176,13 @@ class Program:
                 raise
             stopped = "interrupt"
         lam, W, certificate = reached
+        if self.dtype != "float64" and certificate.status != "diverged":
+            certificate = certify(lam, *self.exact(lam, data))
+            W = certificate.W
         lam = np.array(lam)  # the user's own; JAX's are read-only
-        feasible = self._evaluate("project", lam, data) if certificate.status == "infeasible" else lam
+        feasible = lam
+        if certificate.status == "infeasible":
+            feasible = self.machine.evaluate("project", lam, self._values(data))
         trace = dict(zip(("W", "violation", "seconds"), np.array(rows).T, strict=True))
         return Solution(lam, W, certificate.b, certificate, feasible, stopped, len(rows) - 1, trace)
 
@@ -181,7 +202,11 @@ class Program:
 
     def first(self, start=None, data=()):
         """The first point of a run: `start`, or the shared variable's value, as the solver prepares it."""
-        return self._evaluate("init", self._checked(start), data)
+        return self.machine.evaluate("init", self._checked(start), self._values(data))
+
+    def exact(self, lam, data=()):
+        """W and its gradient at lam in float64, also for a program that computes in float32."""
+        return self.machine.exact(lam, self._values(data))
 
     def _checked(self, start):
         variable = self.objective.variable
@@ -189,34 +214,30 @@ class Program:
             if not isinstance(variable, SharedVariable):
                 raise TypeError(f"start must be given: {variable} is an input, not a shared variable with a value.")
             start = variable.get_value()
-        start = np.asarray(start, dtype=variable.dtype)
+        start = np.asarray(start, dtype=self.dtype)
         length = variable.type.shape[0]
         if start.ndim != 1 or not len(start) or not np.isfinite(start).all() or length not in (None, len(start)):
             expected = f" of length {length}" if length is not None else ""
             raise ValueError(f"start must be a finite vector{expected}, got the shape {start.shape}.")
         return start
 
-    def _evaluate(self, name, lam, data):
-        """Evaluate a graph of lam and the data, compiled when it is first needed."""
-        if name not in self._functions:
-            inputs, graph = self._graphs[name]
-            self._functions[name] = function(inputs, graph, mode=self._mode, on_unused_input="ignore")
-        return np.array(self._functions[name](lam, *data))
+    def _bounds(self, data, length):
+        """The float64 values of the constraints: lower, upper and, with an equality, a and c."""
+        values = [np.asarray(v, dtype="float64") for v in self.machine.bounds(self._values(data))]
+        for value in values:
+            if value.ndim and len(value) != length:
+                raise ValueError(f"a constraint has {len(value)} entries, but start has {length}.")
+            if np.isnan(value).any():
+                raise ValueError("a constraint holds NaN.")
+        return values
 
-    def _value(self, graph, data, length):
-        """The float64 value of a constraint: most are constants or shared variables, and need no compilation."""
-        if isinstance(graph, Constant):
-            value = graph.data
-        elif isinstance(graph, SharedVariable):
-            value = graph.get_value()
-        elif graph in self.inputs:
-            value = data[self.inputs.index(graph)]
-        else:
-            compiled = function(self.inputs, graph, mode="FAST_COMPILE", on_unused_input="ignore")
-            value = compiled(*data)
-        value = np.asarray(value, dtype="float64")
-        if value.ndim and len(value) != length:
-            raise ValueError(f"a constraint has {len(value)} entries, but start has {length}.")
-        if np.isnan(value).any():
-            raise ValueError("a constraint holds NaN.")
-        return value
+
+def _is_bound(v):
+    return isinstance(v, Constant) and not v.ndim and np.isfinite(v.data) and v.data != 0
+
+
+def _memory(value):
+    memory = count(value, "memory")
+    if memory < TILE:
+        raise ValueError(f"memory must hold at least one tile, {TILE} bytes, got {memory}.")
+    return memory

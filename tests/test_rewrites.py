@@ -15,9 +15,10 @@ from pytensor.scan import foldl, reduce, scan
 from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
-from symsvm import RBF, Linear, grad, sum_over
+from symsvm import RBF, Linear, grad, pair_kernel, sum_over
 from symsvm.compiler import hoist, value_and_grad
 from symsvm.objectives import dual
+from symsvm.ops import KernelMatvec
 from symsvm.rewrites import lift
 from symsvm.rewrites.quadratic import QuadraticForm, is_symmetric, quadratic_form
 from symsvm.sums import each
@@ -270,12 +271,16 @@ def test_modes_include_and_exclude_the_passes():
     assert scans == {"none": True, "all": False, "one off": True}
 
 
-def test_what_would_not_fit_stays_a_loop():
+def test_what_would_not_fit_is_tiled_or_stays_a_loop():
     big = pytensor.shared(np.zeros((2000, 2)), name="big", shape=(2000, 2))
     weights = pytensor.shared(np.zeros(2000), name="weights", shape=(2000,))
     W = dual.W(weights, big, weights, RBF(1.0))
-    assert has(lift([W], memory=2**24)[0], Scan)
-    assert not has(lift([W], memory=2**30)[0], Scan)
+    (tiled,) = lift([W], memory=2**24)
+    assert has(tiled, KernelMatvec)
+    assert not has(tiled, Scan)
+    assert not has(lift([W], memory=2**30)[0], KernelMatvec, Scan)
+    farthest = pair_kernel(lambda x, z: pt.exp(-abs(x - z).max()))
+    assert has(lift([dual.W(weights, big, weights, farthest)], memory=2**24)[0], Scan)
 
 
 def test_hoist_takes_out_what_does_not_vary():

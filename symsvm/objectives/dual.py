@@ -5,6 +5,7 @@ to write the problem; `symsvm.rewrites` makes it the right way to run it.
 """
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 
 from symsvm.certificate import certify_svc
@@ -75,7 +76,9 @@ class CSVC(Objective):
     """
 
     def __init__(self, lam, X, y, C, kernel):
-        super().__init__(W(lam, X, y, kernel), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
+        # Numbers of the kernel in shared variables: objectives that differ in them alone share a compilation.
+        lifted = kernel.lift(lambda name, value: pytensor.shared(np.asarray(value, dtype=lam.dtype), name=name))
+        super().__init__(W(lam, X, y, lifted), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
         self.X, self.y, self.kernel = X, y, kernel
 
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):

@@ -3,6 +3,8 @@
 minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 """
 
+import copy
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
@@ -64,6 +66,19 @@ class Objective:
                 raise ValueError("c of equality must be one number.")
             self.equality = (a, c)
         self.is_convex = is_convex
+
+    @property
+    def bounds(self):
+        """The graphs of the constraints: lower, upper and, with an equality, a and c."""
+        return [self.lower, self.upper, *(self.equality or ())]
+
+    def over(self, value, variable, bounds):
+        """The same problem over other graphs, in the order of `bounds`."""
+        other = copy.copy(self)
+        other.value, other.variable = value, variable
+        other.lower, other.upper, *equality = bounds
+        other.equality = tuple(equality) or None
+        return other
 
     def project(self, v, scale=1.0):
         """The feasible point nearest to v, argmin_p sum_i (p_i - v_i)^2 / scale_i."""

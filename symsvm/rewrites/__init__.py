@@ -19,11 +19,14 @@ from symsvm.rewrites.inner import local_batched_inner_to_sum
 from symsvm.rewrites.products import local_squared_distance_to_gemm, local_sum_of_products_to_dot
 from symsvm.rewrites.quadratic import local_quadratic_form
 from symsvm.rewrites.reduce_to_sum import local_map_to_batch, local_reduce_to_sum
+from symsvm.rewrites.tile import local_tile
 
-__all__ = ["MEMORY", "PASSES", "lift"]
+__all__ = ["MEMORY", "PASSES", "TILE", "largest", "lift", "tile"]
 
-# The largest array, in bytes, that a loop may be turned into.
+# Bytes that arrays may take which a loop is turned into, unless `memory` says otherwise.
 MEMORY = 2**30
+# Bytes that a tile needs on each of a few cores, whatever the data.
+TILE = 2**22
 
 # PyTensor's canonical form, between the two groups, leaves the second fewer patterns to know.
 _LOOPS = {"reduce_to_sum": local_reduce_to_sum, "map_to_batch": local_map_to_batch}
@@ -33,47 +36,60 @@ _PRODUCTS = {
     "sum_of_products_to_dot": local_sum_of_products_to_dot,
     "quadratic_form": local_quadratic_form,
 }
-PASSES = _LOOPS | _PRODUCTS
+_TILE = {"tile": local_tile}
+PASSES = _LOOPS | _PRODUCTS | _TILE
 
 
-def _register(name, passes, position):
+def _register(name, passes, tag, position):
     database = EquilibriumDB(ignore_newtrees=False)
     for own, rewrite in passes.items():
-        database.register(f"symsvm_{own}", rewrite, "symsvm")
-    optdb.register(name, database, "symsvm", position=position)  # without "fast_run": opt-in
+        database.register(f"symsvm_{own}", rewrite, tag)
+    optdb.register(name, database, tag, position=position)  # without "fast_run": opt-in
     return database
 
 
 # Before PyTensor's inlining (-0.01) and its passes over Scans (0.05); after its canonical form (1), before the rest.
-_LOOPS_DB = _register("symsvm_loops", _LOOPS, -0.05)
-_PRODUCTS_DB = _register("symsvm_products", _PRODUCTS, 1.1)
+_LOOPS_DB = _register("symsvm_loops", _LOOPS, "symsvm", -0.05)
+_PRODUCTS_DB = _register("symsvm_products", _PRODUCTS, "symsvm", 1.1)
+# A tag of its own: tiles save memory and cost time, where the matrix would fit.
+_TILE_DB = _register("symsvm_tiles_db", _TILE, "symsvm_tiles", 1.2)
 
 
 def lift(graphs, memory=MEMORY):
-    """Return the graphs after all passes; inputs and shared variables stay the same, equal parts become one.
+    """Return the graphs after the passes; inputs and shared variables stay the same, equal parts become one.
 
-    A pattern that matches no pass stays as it was. So do all graphs if a loop would become an array of more than
-    `memory` bytes, as far as shapes are known: a loop is slow, but needs no room.
+    A pattern that matches no pass stays as it was. Where an array would take more than `memory` bytes, as far as shapes
+    are known, products with it are tiled; where that does not help, all graphs stay as they were: a loop is slow, but
+    needs no room.
     """
-    lifted = _apply(_LOOPS_DB, graphs)
+    lifted = _apply(_LOOPS_DB, graphs, "symsvm")
     lifted = rewrite_graph(lifted, include=("canonicalize",), clone=False)
-    lifted = _apply(_PRODUCTS_DB, lifted)
-    return lifted if _largest(lifted) <= max(memory, _largest(graphs)) else list(graphs)
+    lifted = _apply(_PRODUCTS_DB, lifted, "symsvm")
+    limit = max(memory, largest(graphs))
+    if largest(lifted) > limit:
+        lifted = tile(lifted)
+    return lifted if largest(lifted) <= limit else list(graphs)
 
 
 def lift_loops(graphs):
     """Return the graphs after the passes over loops only."""
-    return _apply(_LOOPS_DB, graphs)
+    return _apply(_LOOPS_DB, graphs, "symsvm")
 
 
-def _apply(database, graphs):
+def tile(graphs):
+    """Return the graphs with products by matrices of pairs computed a tile at a time."""
+    plain = rewrite_graph(list(graphs), include=("canonicalize",), clone=True)
+    return _apply(_TILE_DB, plain, "symsvm_tiles")
+
+
+def _apply(database, graphs, tag):
     fgraph = FunctionGraph(outputs=list(graphs), clone=True, copy_inputs=False)
-    database.query(RewriteDatabaseQuery(include=["symsvm"])).rewrite(fgraph)
+    database.query(RewriteDatabaseQuery(include=[tag])).rewrite(fgraph)
     MergeOptimizer().rewrite(fgraph)
     return list(fgraph.outputs)
 
 
-def _largest(graphs):
+def largest(graphs):
     """The size in bytes of the largest array that graphs compute, as far as shapes are known."""
     sizes = [0]
     for variable in ancestors(graphs):

@@ -5,7 +5,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
 
-from symsvm.rewrites.products import keep
+from symsvm.graphs import keep
 
 __all__ = ["local_batched_inner_to_sum"]
 

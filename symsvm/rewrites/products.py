@@ -5,10 +5,12 @@ from pytensor.gradient import disconnected_grad
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Mul, Pow, Sqr, Sub, TrueDiv
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 
-__all__ = ["factors", "keep", "local_squared_distance_to_gemm", "local_sum_of_products_to_dot"]
+from symsvm.graphs import is_elemwise, keep, varies
+
+__all__ = ["factors", "local_squared_distance_to_gemm", "local_sum_of_products_to_dot"]
 
 
 @node_rewriter([Sum])
@@ -20,16 +22,16 @@ def local_squared_distance_to_gemm(fgraph, node):
     """
     (square,) = node.inputs
     difference = _square_root(square)
-    if difference is None or square.ndim != 3 or not _is_elemwise(difference, Sub):
+    if difference is None or square.ndim != 3 or not is_elemwise(difference, Sub):
         return None
     axis = _one_axis(node)
     if axis is None:
         return None
     rows, columns = (i for i in range(3) if i != axis)
     u, v = difference.owner.inputs
-    if _varies(u) == {rows, axis} and _varies(v) == {columns, axis}:
+    if varies(u) == {rows, axis} and varies(v) == {columns, axis}:
         a, b = u, v
-    elif _varies(u) == {columns, axis} and _varies(v) == {rows, axis}:
+    elif varies(u) == {columns, axis} and varies(v) == {rows, axis}:
         a, b = v, u
     else:
         return None
@@ -45,7 +47,7 @@ def local_squared_distance_to_gemm(fgraph, node):
 def local_sum_of_products_to_dot(fgraph, node):
     """sum_k a_ik b_jk -> a.b',  sum_j K_ij q_j -> K.q,  sum_ij p_i K_ij q_j -> sum_i p_i (K.q)_i."""
     (product,) = node.inputs
-    if not _is_elemwise(product, Mul, TrueDiv):
+    if not is_elemwise(product, Mul, TrueDiv):
         return None
     every = factors(product)
     if product.ndim == 2 and _axes(node) == {0, 1}:
@@ -61,11 +63,11 @@ def local_sum_of_products_to_dot(fgraph, node):
 def _contract(every, axis, ndim):
     """Return the sum over `axis` of the product of the factors as a dot, or None."""
     others = tuple(i for i in range(ndim) if i != axis)
-    outside = [f for f in every if axis not in _varies(f)]
-    inside = [f for f in every if axis in _varies(f)]
+    outside = [f for f in every if axis not in varies(f)]
+    inside = [f for f in every if axis in varies(f)]
     groups = {}
     for f in inside:
-        groups.setdefault(frozenset(_varies(f)), []).append(f)
+        groups.setdefault(frozenset(varies(f)), []).append(f)
     line = groups.pop(frozenset({axis}), [])
     if ndim == 2:
         matrix = groups.pop(frozenset({others[0], axis}), None)
@@ -85,9 +87,9 @@ def _contract(every, axis, ndim):
 
 def factors(variable):
     """Return the factors of a product or quotient, those of its factors included."""
-    if _is_elemwise(variable, Mul):
+    if is_elemwise(variable, Mul):
         return [f for part in variable.owner.inputs for f in factors(part)]
-    if _is_elemwise(variable, TrueDiv):
+    if is_elemwise(variable, TrueDiv):
         above, below = variable.owner.inputs
         return [*(f for f in factors(above) if not _is_one(f)), pt.reciprocal(below)]
     return [variable]
@@ -105,18 +107,13 @@ def _product(parts, axes):
     return first
 
 
-def _is_elemwise(variable, *scalar_ops):
-    node = variable.owner
-    return node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, scalar_ops)
-
-
 def _square_root(variable):
     """x of sqr(x), x ** 2 or x * x, else None."""
-    if _is_elemwise(variable, Sqr):
+    if is_elemwise(variable, Sqr):
         return variable.owner.inputs[0]
-    if _is_elemwise(variable, Mul) and len(variable.owner.inputs) == 2 and len(set(variable.owner.inputs)) == 1:
+    if is_elemwise(variable, Mul) and len(variable.owner.inputs) == 2 and len(set(variable.owner.inputs)) == 1:
         return variable.owner.inputs[0]
-    if _is_elemwise(variable, Pow):
+    if is_elemwise(variable, Pow):
         base, exponent = variable.owner.inputs
         while exponent.owner is not None and isinstance(exponent.owner.op, DimShuffle):
             exponent = exponent.owner.inputs[0]
@@ -133,19 +130,3 @@ def _axes(node):
 def _one_axis(node):
     axes = _axes(node)
     return axes.pop() if len(axes) == 1 else None
-
-
-def _varies(variable):
-    """The axes along which a variable is not known to have length 1."""
-    return {i for i, length in enumerate(variable.type.shape) if length != 1}
-
-
-def keep(variable, axes):
-    """Return the variable with these axes only, in this order; the others have length 1."""
-    node = variable.owner
-    if node is not None and isinstance(node.op, DimShuffle):
-        order = [node.op.new_order[i] for i in axes]
-        source = node.inputs[0]
-        if set(order) - {"x"} == set(range(source.ndim)):
-            return source if order == list(range(source.ndim)) else source.dimshuffle(order)
-    return variable if axes == tuple(range(variable.ndim)) else variable.dimshuffle(axes)

@@ -42,9 +42,12 @@ def local_reduce_to_sum(fgraph, node):
 
 @node_rewriter([Scan])
 def local_map_to_batch(fgraph, node):
-    """map(lambda x: term(x), X) -> the term vectorised over the rows of X, for a Scan without any state."""
+    """map(lambda x: term(x), X) -> the term vectorised over the rows of X, for a Scan without any state.
+
+    A loop that is called "rows" is one on purpose, to save memory.
+    """
     info = node.op.info
-    if info.as_while or info.n_nit_sot != len(node.outputs):
+    if info.as_while or info.n_nit_sot != len(node.outputs) or node.op.name == "rows":
         return None
     inner = _Inner(node)
     batches = [inner.vectorise(output) for output in inner.args.inner_out_nit_sot]

@@ -33,6 +33,11 @@ class ProjectedGradient:
         if self.alpha is None and (self.beta or self.projection == "paper"):
             raise ValueError("alpha=None measures its steps against W: it needs beta=0 and projection='exact'.")
 
+    @property
+    def structure(self):
+        """What its graphs depend on; the numbers are in the state."""
+        return type(self), self.alpha is None, self.projection
+
     def start(self):
         """Return the numbers that the state carries beside lam: the step size and beta."""
         return (1.0 if self.alpha is None else self.alpha, self.beta)

@@ -1,0 +1,137 @@
+"""Small questions about graphs: their axes, their leaves, their structure."""
+
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+
+__all__ = ["is_elemwise", "keep", "leaves", "number", "retype", "signature", "varies"]
+
+
+def is_elemwise(variable, *scalar_ops):
+    """Say whether a variable is computed by an elementwise operation, one of these if any are given."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, Elemwise):
+        return False
+    return not scalar_ops or isinstance(node.op.scalar_op, scalar_ops)
+
+
+def number(variable):
+    """The value of a constant of one entry, with whatever axes, as a 0-d array; else None."""
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        (variable,) = variable.owner.inputs
+    return variable.data.reshape(()) if isinstance(variable, Constant) and variable.data.size == 1 else None
+
+
+def varies(variable):
+    """The axes along which a variable is not known to have length 1."""
+    return {i for i, length in enumerate(variable.type.shape) if length != 1}
+
+
+def keep(variable, axes):
+    """Return the variable with these axes only, in this order; the others have length 1."""
+    node = variable.owner
+    if node is not None and isinstance(node.op, DimShuffle):
+        order = [node.op.new_order[i] for i in axes]
+        source = node.inputs[0]
+        if set(order) - {"x"} == set(range(source.ndim)):
+            return source if order == list(range(source.ndim)) else source.dimshuffle(order)
+    return variable if axes == tuple(range(variable.ndim)) else variable.dimshuffle(axes)
+
+
+# Numbers that belong to a formula and not to a user: simplifications that know them, 1 + exp(x) say, need to see them.
+_LITERALS = (0.0, 0.5, 1.0, 2.0)
+
+
+def leaves(graphs):
+    """Return (variables, numbers) below graphs: inputs and shared variables, and the constants that a user may change.
+
+    The latter are single floats other than 0, 1/2, 1, 2, their negatives and infinities, and exponents. Both come in
+    an order that only the structure of the graphs decides.
+    """
+    exponents = {v for node in toposort(graphs) if _is_power(node) for v in node.inputs[1:]}
+    variables, numbers = {}, {}
+    below = [v for node in toposort(graphs) for v in node.inputs]
+    for v in [*below, *graphs]:
+        if v.owner is not None:
+            continue
+        if not isinstance(v, Constant):
+            variables[v] = None
+        elif v not in exponents and _is_users_number(v):
+            numbers[v] = None
+    return list(variables), list(numbers)
+
+
+def _is_power(node):
+    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Pow)
+
+
+def _is_users_number(constant):
+    if getattr(constant, "ndim", None) is None or constant.data.size != 1 or constant.data.dtype.kind != "f":
+        return False
+    value = abs(float(constant.data.item()))
+    return value not in _LITERALS and value < float("inf")
+
+
+def signature(inputs, outputs):
+    """Return what tells a graph from another of inputs of its own: equal for equal computations.
+
+    >>> x, y = pt.scalars("x", "y")
+    >>> signature([x], [2 * x]) == signature([y], [2 * y]), signature([x], [2 * x]) == signature([x], [3 * x])
+    (True, False)
+    """
+    index = {v: i for i, v in enumerate(inputs)}
+    steps = [tuple(v.type for v in inputs)]
+
+    def name(v):
+        if v in index:
+            return index[v]
+        if isinstance(v, Constant):
+            data = v.data
+            return (v.type, data.tobytes(), data.shape) if hasattr(data, "tobytes") else (v.type, repr(data))
+        return id(v)  # a leaf that was not given
+
+    for node in toposort(outputs):
+        if all(v in index for v in node.outputs):
+            continue
+        steps.append((node.op, tuple(name(v) for v in node.inputs)))
+        for v in node.outputs:
+            index.setdefault(v, len(index))
+    return (*steps, tuple(name(v) for v in outputs))
+
+
+def retype(graphs, dtype, given=()):
+    """Return the graphs computed in another floating type, and the inputs that replace the floating ones.
+
+    `given` maps variables to those that take their place; further inputs, and constants, are replaced by their like.
+    """
+    known, inputs = dict(given), {}
+
+    def other(v):
+        if v not in known:
+            if not v.dtype.startswith("float") or v.dtype == dtype:
+                known[v] = v
+            elif isinstance(v, Constant):
+                known[v] = pt.constant(v.data.astype(dtype))
+            else:
+                known[v] = inputs[v] = pt.tensor(v.name, dtype=dtype, shape=v.type.shape)
+        return known[v]
+
+    for node in toposort(graphs):
+        if all(v in known for v in node.outputs):
+            continue
+        args, op = [other(v) for v in node.inputs], node.op
+        if (
+            isinstance(op, Elemwise)
+            and isinstance(op.scalar_op, ps.Cast)
+            and op.scalar_op.o_type.dtype.startswith("float")
+        ):
+            made = [args[0].astype(dtype)]
+        else:
+            if isinstance(op, CAReduce):
+                op = type(op)(axis=op.axis)
+            made = op.make_node(*args).outputs
+        for old, new in zip(node.outputs, made, strict=True):
+            known[old] = new.astype(dtype) if old.dtype.startswith("float") else new
+    return [other(v) for v in graphs], inputs

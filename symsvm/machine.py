@@ -1,0 +1,145 @@
+"""Machine: the compiled functions of an objective and a solver, whatever the numbers and the data are."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.mode import get_mode
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+from pytensor.scan.op import Scan
+
+from symsvm.compiler import function, hoist, mode_key, value_and_grad
+from symsvm.graphs import retype, signature
+from symsvm.rewrites import largest, lift, tile
+from symsvm.rewrites.tile import gram
+
+__all__ = ["Machine", "machine_of"]
+
+_MACHINES = {}
+
+
+def machine_of(objective, given, solver, mode, memory, dtype):
+    """Return the machine of an objective and a solver, the one that was made for the same structure if there is one.
+
+    `given` are the leaves of the objective's graphs that a run gives values to: inputs, shared variables, numbers.
+    """
+    graphs = [objective.value, *objective.bounds]
+    structure = signature([objective.variable, *given], graphs)
+    names = tuple(v.name for v in given)
+    key = structure, names, type(objective), solver.structure, mode_key(mode), memory, dtype
+    if key not in _MACHINES:
+        _MACHINES[key] = Machine(objective, given, solver, mode, memory, dtype)
+    return _MACHINES[key]
+
+
+class Machine:
+    """Graphs over explicit inputs, planned by shapes and compiled when they are first needed.
+
+    A run evaluates `prepare` once, for what does not change from step to step, and then `step` again and again. Where
+    the Gram matrix fits the memory it is part of the former (hoisted), else its products are tiled in the latter.
+    """
+
+    def __init__(self, objective, given, solver, mode, memory, dtype):
+        self.mode, self.memory, self.dtype = mode, memory, dtype
+        variable = objective.variable
+        graphs = [objective.value, *objective.bounds]
+        fresh = [v.type(name=v.name) for v in (variable, *given)]
+        graphs = clone_replace(graphs, dict(zip((variable, *given), fresh, strict=True)))
+        graphs, fresh = _typed(graphs, fresh, dtype)
+        self.lam, *self.given = fresh
+        value, *bounds = graphs
+        self.objective = objective.over(value, self.lam, bounds)
+        self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=()) for i in range(len(solver.start()))]
+        state, W, g = solver.step(self.objective, self.lam, *self.extras)
+        self.step = lift([*state, W, g], memory)
+        self._graphs = {"init": solver.init(self.objective, self.lam), "project": self.objective.project(self.lam)}
+        self._plans, self._fits, self._functions = {}, {}, {}
+
+    def plan(self, fits):
+        """The graphs of (constants, step), and the inputs that carry the constants into the step."""
+        step = self.step if fits else tile(self.step)
+        constants, hoisted, step = hoist(step, [self.lam, *self.extras])
+        if self.mode is get_mode("NUMBA"):  # whose loops are faster than what PyTensor makes of the graph
+            constants = [gram(v) for v in constants]
+        return constants, hoisted, step
+
+    def fits(self, lam, values):
+        """Whether every array of a run fits the memory, for values of these shapes."""
+        shapes = tuple(np.shape(x) for x in (lam, *values))
+        if shapes not in self._fits:
+            variables = [self.lam, *self.given]
+            sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, shapes, strict=True)]
+            graphs = clone_replace(self.step, dict(zip(variables, sized, strict=True)), rebuild_strict=False)
+            self._fits[shapes] = largest(graphs) <= self.memory
+        return self._fits[shapes]
+
+    def compile_ahead(self):
+        """Compile for the case that the Gram matrix fits, unless known shapes tell otherwise."""
+        if largest(self.step) <= self.memory:
+            self._compiled(True)
+
+    def compiled(self, lam, values):
+        """The functions `prepare` (values -> constants) and `step`, for values of these shapes."""
+        return self._compiled(self.fits(lam, values))
+
+    def _compiled(self, fits):
+        if fits not in self._plans:
+            constants, hoisted, step = self.plan(fits)
+            prepare = function(self.given, constants, mode=self.mode, memory=self.memory)
+            # The loop hands over arrays of the right type, JAX's own among them: no check, no copy.
+            step = function(
+                [self.lam, *self.extras, *hoisted, *self.given],
+                step,
+                mode=self.mode,
+                memory=self.memory,
+                trust_input=True,
+            )
+            self._plans[fits] = prepare, step
+        return self._plans[fits]
+
+    def put(self, values):
+        """The values as arrays of the right types, on the device where the steps run."""
+        arrays = [np.asarray(x, dtype=v.dtype) for v, x in zip(self.given, values, strict=True)]
+        if self.mode is get_mode("JAX"):
+            import jax.numpy as jnp
+
+            return [jnp.asarray(x) for x in arrays]
+        return arrays
+
+    def evaluate(self, name, lam, values):
+        """Evaluate `init` or `project`, graphs of lam and the values."""
+        if name not in self._functions:
+            self._functions[name] = function([self.lam, *self.given], self._graphs[name], mode=self.mode)
+        lam = np.asarray(lam, dtype=self.dtype)
+        return np.array(self._functions[name](lam, *self.put(values)))
+
+    def bounds(self, values):
+        """The values of the constraints; most are inputs or constants, and need no compilation."""
+        if "bounds" not in self._functions:
+            self._functions["bounds"] = function(self.given, self.objective.bounds, mode="FAST_COMPILE")
+        arrays = [np.asarray(x, dtype=v.dtype) for v, x in zip(self.given, values, strict=True)]
+        return self._functions["bounds"](*arrays)
+
+    def exact(self, lam, values):
+        """W and its gradient in float64."""
+        fits = self.fits(lam, values)
+        if ("exact", fits) not in self._functions:
+            graphs = value_and_grad(self.objective.value, self.lam)
+            graphs, inputs = retype(graphs, "float64")
+            graphs = graphs if fits else tile(graphs)
+            given = [inputs.get(v, v) for v in (self.lam, *self.given)]
+            self._functions["exact", fits] = function(given, graphs, mode=self.mode, memory=self.memory)
+        W, g = self._functions["exact", fits](*(np.asarray(x, dtype="float64") for x in (lam, *values)))
+        return float(W), np.asarray(g)
+
+
+def _typed(graphs, variables, dtype):
+    """The graphs over variables of the type that is computed in."""
+    if all(v.dtype == dtype for v in variables if v.dtype.startswith("float")):
+        return graphs, variables
+    lifted = lift(graphs)
+    if any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(lifted)):
+        raise ValueError(
+            f"dtype={dtype!r} needs an objective whose loops can be lifted to sums; write it over {dtype} variables."
+        )
+    graphs, inputs = retype(lifted, dtype)
+    return graphs, [inputs.get(v, v) for v in variables]

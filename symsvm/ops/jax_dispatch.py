@@ -1,0 +1,62 @@
+"""The Ops of `kernel_ops` on JAX: a map over tiles of rows, which XLA compiles."""
+
+import jax
+import jax.numpy as jnp
+from pytensor.graph.fg import FunctionGraph
+from pytensor.link.jax.dispatch.basic import jax_funcify
+
+from symsvm.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec
+
+__all__ = ["ROWS"]
+
+# Rows of a tile, and the entries it may have.
+ROWS, ENTRIES = 512, 2**24
+
+
+def _function(scalar_function):
+    """A scalar function over arrays that broadcast."""
+    graph = FunctionGraph(scalar_function.inputs, [scalar_function.output], clone=True)
+    compiled = jax_funcify(graph)
+    return lambda *arrays: compiled(*arrays)[0]
+
+
+@jax_funcify.register(KernelFeatures)
+@jax_funcify.register(KernelGram)
+@jax_funcify.register(KernelMatvec)
+def jax_funcify_pairs(op, node=None, **kwargs):
+    """Evaluate K for a tile of rows and all columns, keep what is wanted of it, and go on to the next."""
+    if any("csr" in kind for kind in op.kinds):
+        raise NotImplementedError("sparse points run on Numba only: give dense ones to JAX.")
+    hs = [None if h.is_product else _function(h) for h in op.hs]
+    epilogue = _function(op.epilogue)
+    f = _function(op.f[1]) if op.want == "features" else None
+
+    def feature_sum(h, A, B, weights):
+        return A @ B.T if h is None else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+
+    def pairs(*inputs):
+        channels, u, v, theta, more = op.split(inputs)
+
+        def tile(As, us):
+            sums = [feature_sum(h, A, B, w) for h, A, (_, B, w) in zip(hs, As, channels, strict=True)]
+            K = epilogue(*sums, *(x[:, None] for x in us), *(x[None, :] for x in v), *theta)
+            K = jnp.broadcast_to(K, sums[0].shape)
+            if op.want == "matvec":
+                return K @ more[0]
+            if op.want == "features":
+                _, B, weights = channels[op.f[0]]
+                return (K[:, :, None] * f(As[op.f[0]][:, None, :], B[None, :, :], *weights)).sum(axis=1)
+            return K
+
+        As = [A for A, _, _ in channels]
+        m, n = len(As[0]), max(1, len(channels[0][1]))
+        rows = max(1, min(m, ROWS, ENTRIES // n))
+        if rows == m:
+            return tile(As, u)
+        count = -(-m // rows)
+        cut = [jnp.pad(x, [(0, count * rows - m)] + [(0, 0)] * (x.ndim - 1)) for x in (*As, *u)]
+        cut = [x.reshape(count, rows, *x.shape[1:]) for x in cut]
+        tiles = jax.lax.map(lambda parts: tile(parts[: len(As)], parts[len(As) :]), cut)
+        return tiles.reshape(count * rows, *tiles.shape[2:])[:m]
+
+    return pairs

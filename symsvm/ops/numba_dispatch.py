@@ -1,0 +1,49 @@
+"""The Ops of `kernel_ops` on Numba: the generated loops, called from PyTensor's compiled graphs."""
+
+import numba
+import numpy as np
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
+
+from symsvm.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec
+from symsvm.ops.tiles import compile_tiles, parameters
+
+__all__ = ["loops"]
+
+_ALLOCATE = {
+    "block": ["out = np.empty((m, n), dtype)", "q = np.empty((0, 0), dtype)"],
+    "matvec": ["out = np.zeros((m, {p}), np.float64)", "q = np.ascontiguousarray({q}.T)"],
+    "features": ["out = np.zeros((m, A{c}.shape[1]), np.float64)", "q = np.empty((0, 0), dtype)"],
+}
+
+
+def loops(op):
+    """The compiled loops of an Op, and their key."""
+    f = getattr(op, "f", None)
+    return compile_tiles(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, op.want, op.kinds, f)
+
+
+@register_funcify_and_cache_key(KernelFeatures)
+@register_funcify_and_cache_key(KernelGram)
+@register_funcify_and_cache_key(KernelMatvec)
+def numba_funcify_pairs(op, node, **kwargs):
+    """Allocate, make contiguous what is not, and run the loops."""
+    tiles, key = loops(op)
+    weights = [len(h.inputs) - 2 for h in op.hs]
+    names = parameters(op.kinds, weights, op.n_rows, op.n_columns, op.n_numbers)
+    vector = op.want == "matvec" and node.inputs[-1].ndim == 1
+    args = [name if v.ndim else f"{name}.item()" for name, v in zip(names, node.inputs, strict=False)]
+    args = [f"np.ascontiguousarray({name})" if v.ndim else name for name, v in zip(args, node.inputs, strict=False)]
+    left, right = op.kinds[0]
+    lines = [f"def pairs({', '.join([*names, *['given'] * (op.want == 'matvec')])}):"]
+    lines += [f"m = {'A0.shape[0]' if left == 'dense' else 'A0_start.shape[0] - 1'}"]
+    lines += [f"n = {'B0.shape[0]' if right == 'dense' else 'B0_start.shape[0] - 1'}"]
+    # A vector is a matrix of one column.
+    given, p = ("given.copy().reshape((n, 1))", "1") if vector else ("given", "given.shape[1]")
+    c = op.f[0] if op.want == "features" else ""
+    lines += [line.format(q=given, p=p, c=c) for line in _ALLOCATE[op.want]]
+    lines += [f"tiles(np.arange(m), np.arange(n), {', '.join(args)}, q, out)"]
+    lines += [f"return out{'[:, 0].copy()' if vector else ''}.astype(dtype)"]
+    scope = {"np": np, "tiles": tiles, "dtype": numba.from_dtype(np.dtype(op.dtype)), "__name__": __name__}
+    pairs = compile_numba_function_src("\n    ".join(lines) + "\n", "pairs", scope)
+    return numba_njit(pairs), f"{key}_{op.want}_{node.outputs[0].ndim}"

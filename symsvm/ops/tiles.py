@@ -1,0 +1,369 @@
+"""Tiles: the loops that evaluate a `Form`, generated as source and compiled by Numba.
+
+    for a chunk of rows i (one after another on each core):
+        for a panel of columns j:
+            s_ij = sum_k h(a_ik, b_jk, w_k)        four rows and four features at a time, the panel stays in the cache
+            K_ij = e(s_ij, ..., u_i, v_j, theta)   in place
+            what the caller wants of K_ij          nothing of it is kept longer
+
+What is wanted: `block` writes the K_ij; `matvec` adds K_ij q_jr to out_ir; `features` adds K_ij f(a_ik, b_jk) to
+out_ik. The columns of a panel lie side by side, (d, columns), so that every inner loop runs over neighbours and is
+vectorised. Sums over columns are kept in float64. A row's result depends on no other row, bit for bit, and on no number
+of threads.
+"""
+
+import functools
+import hashlib
+import inspect
+import math
+import textwrap
+
+import numba
+import numpy as np
+from pytensor.link.numba.cache import compile_numba_function_src
+
+from symsvm.ops import vector_math
+
+__all__ = ["WANTS", "compile_tiles", "parameters"]
+
+WANTS = ("block", "matvec", "features")
+
+# Columns of a panel, features of a panel, rows of a chunk; a panel and the sums of a wide chunk fit a 512 kB cache.
+_COLUMNS, _FEATURES, _ROWS, _WIDE_ROWS = 512, 128, 512, 128
+# Chunks that few rows are cut into, so that many cores have something to do.
+_CHUNKS = 16
+# Entries of a panel that holds all features of sparse points.
+_SPARSE_PANEL = 2**16
+
+
+def parameters(kinds, weights, n_rows, n_columns, n_numbers):
+    """The names of the arguments that carry the data, in the order of `compile_tiles`."""
+    names = []
+    for c, (left, right) in enumerate(kinds):
+        for side, kind in (("A", left), ("B", right)):
+            names += [f"{side}{c}"] if kind == "dense" else [f"{side}{c}_{part}" for part in ("x", "k", "start")]
+        names += [f"d{c}"] if "csr" in (left, right) else []
+        names += [f"w{c}_{i}" for i in range(weights[c])]
+    names += [f"u{i}" for i in range(n_rows)] + [f"v{i}" for i in range(n_columns)]
+    return names + [f"theta{i}" for i in range(n_numbers)]
+
+
+def compile_tiles(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds=None, f=None):
+    """Return the compiled function of (rows, ids, the data, q, out), and a key that tells it from all others.
+
+    Parameters
+    ----------
+    epilogue, hs : the `ScalarFunction` e and those of the channels.
+    n_rows, n_columns, n_numbers : how many vectors u, vectors v and numbers theta the epilogue takes.
+    want : one of `WANTS`.
+    kinds : for each channel the storage of A and of B, "dense" or "csr".
+    f : for `features`, the index of a channel and the function of (a_ik, b_jk, w_k).
+    """
+    kinds = (("dense", "dense"),) * len(hs) if kinds is None else kinds
+    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, want, tuple(kinds), f)
+
+
+@functools.cache
+def _compile(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f):
+    source = _Source(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f).text()
+    key = hashlib.sha256((source + _own_source()).encode()).hexdigest()
+    scope = _scope(epilogue.dtype)
+    # Inner functions first: each is compiled into the loop that calls it.
+    parts = source.split(_BREAK)
+    for part in parts[:-1]:
+        function = compile_numba_function_src(part, _defined(part), dict(scope))
+        scope[_defined(part)] = numba.njit(function, **_OPTIONS)
+    function = compile_numba_function_src(parts[-1], "tiles", scope, cache_key=f"symsvm_{key}")
+    return numba.njit(function, cache=True, parallel=True, nogil=True, **_OPTIONS), key
+
+
+_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
+_BREAK = "\n# ---\n"
+
+
+@functools.cache
+def _own_source():
+    """What the compiled code depends on beside its own source: the functions below and those of vector_math."""
+    return inspect.getsource(vector_math) + inspect.getsource(inspect.getmodule(_own_source)) + numba.__version__
+
+
+def _defined(source):
+    return source.partition("def ")[2].partition("(")[0]
+
+
+def _scope(dtype):
+    functions = vars(vector_math.FLOATS[dtype])
+    names = ("sqrt", "expm1", "log1p", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "erf", "floor")
+    return {
+        "__name__": __name__,  # where Numba's cache looks for globals
+        "np": np,
+        "prange": numba.prange,
+        "number": np.dtype(dtype).type,
+        "float32": np.float32,
+        "float64": np.float64,
+        "inf": np.inf,
+        "nan": np.nan,
+        "where": vector_math.where,
+        "square": _square,
+        "dot": _dot,
+        "pack": _pack,
+        "pack_csr": _pack_csr,
+        "unpack_csr": _unpack_csr,
+        **{name: getattr(math, name) for name in names},
+        **functions,
+    }
+
+
+@numba.njit(**_OPTIONS)
+def _square(x):
+    return x * x
+
+
+@numba.njit(fastmath={"contract", "reassoc"}, error_model="numpy")
+def _dot(a, b, n):
+    """sum_j a_j b_j, in any order: 256 terms at most."""
+    total = a.dtype.type(0)
+    for j in range(n):
+        total += a[j] * b[j]
+    return total
+
+
+@numba.njit(**_OPTIONS)
+def _pack(B, ids, columns):
+    """The rows `ids` of B in panels (d, columns)."""
+    n, d = ids.shape[0], B.shape[1]
+    panels = np.empty(((n + columns - 1) // columns, d, columns), B.dtype)
+    for t in range(panels.shape[0]):
+        panel = panels[t]
+        for j in range(min(columns, n - t * columns)):
+            row = B[ids[t * columns + j]]
+            for k in range(d):
+                panel[k, j] = row[k]
+    return panels
+
+
+@numba.njit(**_OPTIONS)
+def _pack_csr(x, k, start, ids, j0, nj, panel):
+    """The rows `ids` from j0 on of a CSR matrix as a panel (d, nj)."""
+    panel[:, :nj] = 0
+    for j in range(nj):
+        i = ids[j0 + j]
+        for e in range(start[i], start[i + 1]):
+            panel[k[e], j] = x[e]
+
+
+@numba.njit(**_OPTIONS)
+def _unpack_csr(x, k, start, i, row):
+    """The row i of a CSR matrix, written out."""
+    row[:] = 0
+    for e in range(start[i], start[i + 1]):
+        row[k[e]] = x[e]
+
+
+class _Lines:
+    """Lines of source below a head, at a depth."""
+
+    def __init__(self, head):
+        self.lines, self.depth = [head], 1
+
+    def add(self, line):
+        self.lines.append("    " * self.depth + line)
+
+    def __str__(self):
+        return "\n".join(self.lines) + "\n"
+
+
+class _Source:
+    """The source of one set of loops."""
+
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f):
+        self.epilogue, self.hs, self.want, self.kinds, self.f = epilogue, hs, want, kinds, f
+        self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
+        self.weights = [len(h.inputs) - 2 for h in hs]
+
+    def text(self):
+        parts = [part for c in range(len(self.hs)) for part in self._channel(c)]
+        if self.f is not None:
+            parts += [self._scalar("f", self.f[1])]
+        return _BREAK.join([*parts, self._epilogue(), self._chunk(), self._tiles()])
+
+    def _w(self, c, index=""):
+        return "".join(f", w{c}_{i}{index}" for i in range(self.weights[c]))
+
+    def _scalar(self, name, h):
+        names = ["a", "b", *(f"w{i}" for i in range(len(h.inputs) - 2))]
+        body = textwrap.indent(h.source(names, "y"), "    ")
+        return f"def {name}({', '.join(names)}):\n{body}\n    return y\n"
+
+    def _epilogue(self):
+        c, r, v, t = len(self.hs), self.n_rows, self.n_columns, self.n_numbers
+        names = [f"s{i}[j]" for i in range(c)] + [f"u{i}" for i in range(r)] + [f"v{i}[j]" for i in range(v)]
+        args = [name.removesuffix("[j]") for name in names] + [f"theta{i}" for i in range(t)]
+        body = textwrap.indent(self.epilogue.source([*names, *args[c + r + v :]], "y"), " " * 8)
+        return f"def epilogue({', '.join(args)}, result, n):\n    for j in range(n):\n{body}\n        result[j] = y\n"
+
+    def _channel(self, c):
+        """The functions that add to the sums of channel c, those of four rows or of a sparse one."""
+        h = self.hs[c]
+        product = h.is_product
+        if not product:
+            yield self._scalar(f"h{c}", h)
+
+        def term(a, b, k):
+            return f"{a} * {b}" if product else f"h{c}({a}, {b}{self._w(c, f'[{k}]')})"
+
+        if product and self.kinds[c][0] == "csr":
+            loads = [f"x{e} = x[e + {e}]; b{e} = panel[k[e + {e}]]" for e in range(4)]
+            yield textwrap.dedent(f"""\
+                def add{c}(x, k, start, i, panel, s, n):
+                    for j in range(n):
+                        s[j] = number(0)
+                    e, end = start[i], start[i + 1]
+                    while e + 4 <= end:
+                        {"; ".join(loads)}
+                        for j in range(n):
+                            s[j] += {" + ".join(f"x{e} * b{e}[j]" for e in range(4))}
+                        e += 4
+                    while e < end:
+                        x0 = x[e]; b0 = panel[k[e]]
+                        for j in range(n):
+                            s[j] += x0 * b0[j]
+                        e += 1
+                """)
+            return
+        rows = range(4)
+        lines = [f"def add{c}(a0, a1, a2, a3, panel, s, k0, d, n{self._w(c)}):", "    k = 0"]
+        for unroll in (4, 1):
+            features = range(unroll)
+            lines += [f"    while k + {unroll} <= d:"]
+            lines += [f"        x{r}{e} = a{r}[k0 + k + {e}]" for r in rows for e in features]
+            lines += [f"        b = panel[k : k + {unroll}]", "        for j in range(n):"]
+            lines += [f"            y{e} = b[{e}, j]" for e in features]
+            for r in rows:
+                terms = " + ".join(term(f"x{r}{e}", f"y{e}", f"k0 + k + {e}") for e in features)
+                lines += [f"            s[{r}, j] += {terms}"]
+            lines += [f"        k += {unroll}"]
+        yield "\n".join(lines) + "\n"
+
+    @property
+    def _names(self):
+        return parameters(self.kinds, self.weights, self.n_rows, self.n_columns, self.n_numbers)
+
+    def _tiles(self):
+        """The outer loop, over chunks of rows on all cores."""
+        sparse = [f"d{c}" for c, kind in enumerate(self.kinds) if "csr" in kind]
+        out = _Lines(f"def tiles(rows, ids, {', '.join(self._names)}, q, out):")
+        out.add("m = rows.shape[0]")
+        wide = " or ".join(
+            [f"A{c}.shape[1] > {_FEATURES}" for c in range(len(self.kinds)) if self._dense(c)] or ["False"]
+        )
+        out.add(f"most = {_WIDE_ROWS} if {wide} else {_ROWS}")
+        out.add(f"step = min(most, max(4, 4 * ((m + {4 * _CHUNKS - 1}) // {4 * _CHUNKS})))")
+        # A panel of all features where one side is sparse; else features in groups that fit the cache.
+        columns = f"max(8, min({_COLUMNS}, {_SPARSE_PANEL} // max(1, {', '.join(sparse)})))" if sparse else _COLUMNS
+        out.add(f"columns = {columns}")
+        packed = [c for c, kind in enumerate(self.kinds) if kind[1] == "dense"]
+        for c in packed:
+            out.add(f"packed{c} = pack(B{c}, ids, columns)")
+        out.add("for t in prange((m + step - 1) // step):")
+        args = ", ".join(["rows", "ids", *self._names, "q", "out", *(f"packed{c}" for c in packed)])
+        out.add(f"    chunk(t * step, min(m, t * step + step), columns, {args})")
+        return str(out)
+
+    def _chunk(self):
+        """The loops over panels of columns and over the rows of one chunk."""
+        packed = "".join(f", packed{c}" for c, kind in enumerate(self.kinds) if kind[1] == "dense")
+        out = _Lines(f"def chunk(low, high, columns, rows, ids, {', '.join(self._names)}, q, out{packed}):")
+        add = out.add
+        add("n = ids.shape[0]")
+        add("result = np.empty(columns, number)")
+        for c, (left, right) in enumerate(self.kinds):
+            if self._dense(c):
+                add(f"d{c} = A{c}.shape[1]")
+            add(f"wide{c} = {self._dense(c)} and d{c} > {_FEATURES}")
+            add(f"sums{c} = np.empty((high - low + 4 if wide{c} else 4, columns), number)")
+            if right == "csr":
+                add(f"panel{c} = np.empty((d{c}, columns), number)")
+            if left == "csr" and not self.hs[c].is_product:
+                add(f"dense{c} = np.empty((4, d{c}), number)")
+        for i in range(self.n_columns):
+            add(f"column{i} = np.empty(columns, number)")
+        add("for j0 in range(0, n, columns):")
+        out.depth = 2
+        add("nj = min(columns, n - j0)")
+        for i in range(self.n_columns):
+            add("for j in range(nj):")
+            add(f"    column{i}[j] = v{i}[ids[j0 + j]]")
+        for c, (_, right) in enumerate(self.kinds):
+            if right == "csr":
+                add(f"pack_csr(B{c}_x, B{c}_k, B{c}_start, ids, j0, nj, panel{c})")
+            else:
+                add(f"panel{c} = packed{c}[j0 // columns]")
+            if self._dense(c):
+                add(f"if wide{c}:")
+                add(f"    sums{c}[:, :] = 0")
+                add(f"    for k0 in range(0, d{c}, {_FEATURES}):")
+                add("        for i in range(low, high, 4):")
+                add(f"            {self._add(c, 'i - low')}")
+        add("for i in range(low, high, 4):")
+        out.depth = 3
+        for c in range(len(self.kinds)):
+            self._narrow(c, add)
+        add("for r in range(min(4, high - i)):")
+        out.depth = 4
+        add("row = rows[i + r]")
+        args = [
+            *(f"sums{c}[(i - low if wide{c} else 0) + r]" for c in range(len(self.kinds))),
+            *(f"u{i}[row]" for i in range(self.n_rows)),
+            *(f"column{i}" for i in range(self.n_columns)),
+            *(f"theta{i}" for i in range(self.n_numbers)),
+        ]
+        add(f"epilogue({', '.join(args)}, result, nj)")
+        self._sink(add)
+        return str(out)
+
+    def _dense(self, c):
+        return self.kinds[c] == ("dense", "dense")
+
+    def _add(self, c, slot):
+        """Add a group of features, for four rows (the last one again where there are fewer)."""
+        quad = ", ".join(f"A{c}[rows[min(i + {r}, high - 1)]]" for r in range(4))
+        return f"add{c}({quad}, panel{c}[k0:], sums{c}[{slot}:], k0, min({_FEATURES}, d{c} - k0), nj{self._w(c)})"
+
+    def _narrow(self, c, add):
+        """Sum a channel that fits one panel, for four rows."""
+        left, product = self.kinds[c][0], self.hs[c].is_product
+        if left == "csr" and product:
+            add("for r in range(min(4, high - i)):")
+            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i + r], panel{c}, sums{c}[r], nj)")
+        elif left == "csr":
+            add("for r in range(4):")
+            add(f"    unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, high - 1)], dense{c}[r])")
+            add(f"sums{c}[:, :] = 0")
+            quad = ", ".join(f"dense{c}[{r}]" for r in range(4))
+            add(f"for k0 in range(0, d{c}, {_FEATURES}):")
+            add(f"    add{c}({quad}, panel{c}[k0:], sums{c}, k0, min({_FEATURES}, d{c} - k0), nj{self._w(c)})")
+        else:
+            add(f"if not wide{c}:")
+            add(f"    sums{c}[:, :] = 0")
+            add(f"    for k0 in range(0, d{c}, {_FEATURES}):")
+            add(f"        {self._add(c, '0')}")
+
+    def _sink(self, add):
+        if self.want == "block":
+            add("target = out[i + r]")
+            add("for j in range(nj):")
+            add("    target[j0 + j] = result[j]")
+        elif self.want == "matvec":
+            add("for p in range(q.shape[0]):")
+            add("    out[i + r, p] += dot(result, q[p, j0:], nj)")
+        else:
+            c = self.f[0]
+            add(f"for k in range(d{c}):")
+            add(f"    b = panel{c}[k]")
+            add(f"    a = A{c}[row, k]")
+            add("    total = number(0)")
+            add("    for j in range(nj):")
+            w = self._w(c, "[k]")
+            add(f"        total += result[j] * f(a, b[j]{w})")
+            add("    out[i + r, k] += total")
