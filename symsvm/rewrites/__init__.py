@@ -6,6 +6,8 @@ help a gradient; `lift` runs them before, and `symsvm.grad` and `compile` use it
 """
 
 import math
+from collections import Counter
+from typing import NamedTuple
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.fg import FunctionGraph
@@ -15,13 +17,14 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.type import TensorType
 
+from symsvm.rewrites.counting import Counted, counting
 from symsvm.rewrites.inner import local_batched_inner_to_sum
 from symsvm.rewrites.products import local_squared_distance_to_gemm, local_sum_of_products_to_dot
 from symsvm.rewrites.quadratic import local_quadratic_form
 from symsvm.rewrites.reduce_to_sum import local_map_to_batch, local_reduce_to_sum
 from symsvm.rewrites.tile import local_tile
 
-__all__ = ["MEMORY", "PASSES", "TILE", "largest", "lift", "tile"]
+__all__ = ["MEMORY", "PASSES", "TILE", "Stage", "largest", "lift", "stages", "tile"]
 
 # Bytes that arrays may take which a loop is turned into, unless `memory` says otherwise.
 MEMORY = 2**30
@@ -43,7 +46,7 @@ PASSES = _LOOPS | _PRODUCTS | _TILE
 def _register(name, passes, tag, position):
     database = EquilibriumDB(ignore_newtrees=False)
     for own, rewrite in passes.items():
-        database.register(f"symsvm_{own}", rewrite, tag)
+        database.register(f"symsvm_{own}", Counted(own, rewrite), tag)
     optdb.register(name, database, tag, position=position)  # without "fast_run": opt-in
     return database
 
@@ -62,13 +65,47 @@ def lift(graphs, memory=MEMORY):
     are known, products with it are tiled; where that does not help, all graphs stay as they were: a loop is slow, but
     needs no room.
     """
-    lifted = _apply(_LOOPS_DB, graphs, "symsvm")
-    lifted = rewrite_graph(lifted, include=("canonicalize",), clone=False)
-    lifted = _apply(_PRODUCTS_DB, lifted, "symsvm")
-    limit = max(memory, largest(graphs))
+    *_, last = stages(graphs, memory)
+    return last.graphs
+
+
+class Stage(NamedTuple):
+    """The graphs after a group of passes, and on how many nodes each of them fired."""
+
+    name: str
+    graphs: list
+    fired: Counter
+
+
+def stages(graphs, memory=MEMORY):
+    """Yield a `Stage` after each group of passes: loops, canonical form, products; tiles and as written where need be.
+
+    The last one is what `lift` returns. As written are graphs that would not fit, even with tiles.
+    """
+    lifted, limit = graphs, max(memory, largest(graphs))
+    for name, group in (("loops", lift_loops), ("canonical form", _canonical), ("products", _products)):
+        stage = _stage(name, group, lifted)
+        lifted = stage.graphs
+        yield stage
     if largest(lifted) > limit:
-        lifted = tile(lifted)
-    return lifted if largest(lifted) <= limit else list(graphs)
+        stage = _stage("tiles", tile, lifted)
+        lifted = stage.graphs
+        yield stage
+    if largest(lifted) > limit:
+        yield Stage("as written", list(graphs), Counter())
+
+
+def _stage(name, group, graphs):
+    with counting() as fired:
+        return Stage(name, group(graphs), fired)
+
+
+def _canonical(graphs):
+    return rewrite_graph(graphs, include=("canonicalize",), clone=False)
+
+
+def _products(graphs):
+    return _apply(_PRODUCTS_DB, graphs, "symsvm")
 
 
 def lift_loops(graphs):

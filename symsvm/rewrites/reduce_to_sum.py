@@ -12,7 +12,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list
 
-__all__ = ["local_map_to_batch", "local_reduce_to_sum"]
+__all__ = ["Inner", "first_row", "last_state", "local_map_to_batch", "local_reduce_to_sum", "without"]
 
 
 @node_rewriter([Subtensor])
@@ -22,16 +22,16 @@ def local_reduce_to_sum(fgraph, node):
     Applied from the inside out, so that a reduce in a reduce becomes a double sum over an (m, m) expression. A step
     that uses its accumulator otherwise, another state, or a condition to stop is left as it is.
     """
-    found = _last_state(node.outputs[0])
+    found = last_state(node.outputs[0])
     if found is None:
         return None
     scan, state = found
-    inner = _Inner(scan)
+    inner = Inner(scan)
     accumulator = inner.args.inner_in_sit_sot[state]
-    terms = _without(inner.args.inner_out_sit_sot[state], accumulator)
+    terms = without(inner.args.inner_out_sit_sot[state], accumulator)
     if terms is None:
         return None
-    total = _first_row(inner.args.outer_in_sit_sot[state])
+    total = first_row(inner.args.outer_in_sit_sot[state])
     for term in terms:
         batch = inner.vectorise(term)
         if batch is None:
@@ -49,14 +49,14 @@ def local_map_to_batch(fgraph, node):
     info = node.op.info
     if info.as_while or info.n_nit_sot != len(node.outputs) or node.op.name == "rows":
         return None
-    inner = _Inner(node)
+    inner = Inner(node)
     batches = [inner.vectorise(output) for output in inner.args.inner_out_nit_sot]
     if None in batches:
         return None
     return [batch.astype(out.dtype) for batch, out in zip(batches, node.outputs, strict=True)]
 
 
-class _Inner:
+class Inner:
     """The inner graph of a Scan with inputs of its own, and the sequences it runs over."""
 
     def __init__(self, scan):
@@ -92,7 +92,7 @@ class _Inner:
         return batch
 
 
-def _last_state(variable):
+def last_state(variable):
     """Return (scan node, index of the state) if `variable` is the last value of a state of a Scan."""
     node = variable.owner
     index = _constant_index(node)
@@ -129,7 +129,7 @@ def _scalar(index):
     return None
 
 
-def _without(total, accumulator):
+def without(total, accumulator):
     """Return the terms t_1, ... of total = accumulator + t_1 + ..., none of which may use the accumulator."""
     leaves, terms = [total], []
     seen = 0
@@ -148,7 +148,7 @@ def _without(total, accumulator):
     return terms[::-1]
 
 
-def _first_row(buffer):
+def first_row(buffer):
     """Return the initial value from the buffer that a Scan fills, which holds it in its first row."""
     node = buffer.owner
     if node is not None and isinstance(node.op, IncSubtensor) and node.op.set_instead_of_inc:
