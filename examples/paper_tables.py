@@ -79,6 +79,7 @@ def table_2(seeds):
         )
         for projection in ("paper", "exact"):
             svm = SVM_parallel(X, y, len(X), app.C, app.sigma, 0.01, projection=projection)
+            svm.build_b()
             for alpha in (0.01, 0.001):
                 svm.build_update(alpha=alpha)
                 runs = [run(svm, seed, app.steps, X_test, y_test) for seed in range(seeds)]
@@ -100,7 +101,6 @@ def run(svm, seed, steps, X_test, y_test):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap below says it in figures
         svm.train_model_full(max_iters=steps)
     seconds = time.perf_counter() - began
-    svm.build_b()
     certificate = svm.certificate()
     gap = np.nan if certificate.gap is None else certificate.gap
     return per_cent(svm.make_predictions_parallel(X_test), y_test), certificate.infeasibility, gap, seconds

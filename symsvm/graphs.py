@@ -1,12 +1,13 @@
 """Small questions about graphs: their axes, their leaves, their structure."""
 
+import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
-__all__ = ["is_elemwise", "keep", "leaves", "number", "retype", "signature", "varies"]
+__all__ = ["is_elemwise", "is_literal", "keep", "leaves", "number", "retype", "signature", "varies"]
 
 
 def is_elemwise(variable, *scalar_ops):
@@ -21,7 +22,8 @@ def number(variable):
     """The value of a constant of one entry, with whatever axes, as a 0-d array; else None."""
     while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
         (variable,) = variable.owner.inputs
-    return variable.data.reshape(()) if isinstance(variable, Constant) and variable.data.size == 1 else None
+    single = isinstance(variable, Constant) and isinstance(variable.data, np.ndarray) and variable.data.size == 1
+    return variable.data.reshape(()) if single else None
 
 
 def varies(variable):
@@ -63,15 +65,26 @@ def leaves(graphs):
     return list(variables), list(numbers)
 
 
+def is_literal(variable):
+    """Say whether a variable is a number that belongs to a formula: a whole one, 1/2, or an infinite one.
+
+    >>> is_literal(pt.constant(0.5)), is_literal(pt.constant(2)), is_literal(pt.constant(0.3)), is_literal(pt.scalar())
+    (True, True, False, False)
+    """
+    value = number(variable)
+    if value is None:
+        return False
+    return value.dtype.kind != "f" or abs(float(value)) in _LITERALS or not np.isfinite(value)
+
+
 def _is_power(node):
     return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Pow)
 
 
 def _is_users_number(constant):
-    if getattr(constant, "ndim", None) is None or constant.data.size != 1 or constant.data.dtype.kind != "f":
+    if number(constant) is None or constant.data.dtype.kind != "f":
         return False
-    value = abs(float(constant.data.item()))
-    return value not in _LITERALS and value < float("inf")
+    return not is_literal(constant)
 
 
 def signature(inputs, outputs):
@@ -88,9 +101,8 @@ def signature(inputs, outputs):
         if v in index:
             return index[v]
         if isinstance(v, Constant):
-            data = v.data
-            return (v.type, data.tobytes(), data.shape) if hasattr(data, "tobytes") else (v.type, repr(data))
-        return id(v)  # a leaf that was not given
+            return v.type, _content(v.data)
+        return v  # a leaf that was not given
 
     for node in toposort(outputs):
         if all(v in index for v in node.outputs):
@@ -99,6 +111,12 @@ def signature(inputs, outputs):
         for v in node.outputs:
             index.setdefault(v, len(index))
     return (*steps, tuple(name(v) for v in outputs))
+
+
+def _content(data):
+    if hasattr(data, "tocsr"):
+        return tuple(part.tobytes() for part in (data.data, data.indices, data.indptr)) + data.shape
+    return (data.tobytes(), data.shape) if hasattr(data, "tobytes") else repr(data)
 
 
 def retype(graphs, dtype, given=()):
@@ -131,6 +149,8 @@ def retype(graphs, dtype, given=()):
         else:
             if isinstance(op, CAReduce):
                 op = type(op)(axis=op.axis)
+            elif hasattr(op, "retyped"):
+                op = op.retyped(dtype)
             made = op.make_node(*args).outputs
         for old, new in zip(node.outputs, made, strict=True):
             known[old] = new.astype(dtype) if old.dtype.startswith("float") else new

@@ -127,8 +127,10 @@ class Machine:
             graphs, inputs = retype(graphs, "float64")
             graphs = graphs if fits else tile(graphs)
             given = [inputs.get(v, v) for v in (self.lam, *self.given)]
-            self._functions["exact", fits] = function(given, graphs, mode=self.mode, memory=self.memory)
-        W, g = self._functions["exact", fits](*(np.asarray(x, dtype="float64") for x in (lam, *values)))
+            compiled = function(given, graphs, mode=self.mode, memory=self.memory)
+            self._functions["exact", fits] = compiled, [v.dtype for v in given]
+        compiled, dtypes = self._functions["exact", fits]
+        W, g = compiled(*(np.asarray(x, dtype=dtype) for x, dtype in zip((lam, *values), dtypes, strict=True)))
         return float(W), np.asarray(g)
 
 

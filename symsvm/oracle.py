@@ -10,6 +10,7 @@ from symsvm.compiler import function, resolve_mode
 from symsvm.kernels import Kernel
 from symsvm.matvec import form_of
 from symsvm.ops.scalar_function import NotElementwise
+from symsvm.rewrites.tile import SMALL
 from symsvm.validation import points
 
 __all__ = ["Mercer", "Oracle", "Pairs", "lambda_max", "mercer"]
@@ -61,7 +62,7 @@ class Oracle:
     def operator(self, X):
         """The function v -> K(X, X) v, for many v: it keeps the matrix where that fits, else computes it each time."""
         pairs = self.pairs(X, X)
-        if len(X) ** 2 * np.dtype(self.dtype).itemsize > _KEEP:
+        if X.shape[0] ** 2 * np.dtype(self.dtype).itemsize > _KEEP:
             return pairs.matvec
         K = pairs.block()
         return lambda v: K @ v
@@ -69,11 +70,14 @@ class Oracle:
     def pairs(self, A, B):
         """Bind two sets of points, dense or CSR, for many blocks and products; see `Pairs`."""
         sparse = tuple(hasattr(side, "tocsr") for side in (A, B))
-        if self._mode is get_mode("NUMBA"):
-            form = self._form(centred=not any(sparse))
+        mode, small = self._mode, np.shape(A)[0] * np.shape(B)[0] < SMALL and not any(sparse)
+        if mode is get_mode("NUMBA"):
+            form = None if small else self._form(centred=not any(sparse))
             if form is not None:
                 return Pairs(*self._bind(form, A, B, sparse), dtype=self.dtype)
-        return _Graph(self, *(side.toarray() if hasattr(side, "tocsr") else side for side in (A, B)))
+            # For a few points NumPy is done before anything is compiled.
+            mode = get_mode("FAST_COMPILE") if small else mode
+        return _Graph(self, *(side.toarray() if hasattr(side, "tocsr") else side for side in (A, B)), mode)
 
     def _form(self, centred):
         """The form of the kernel, None if it has none."""
@@ -89,6 +93,9 @@ class Oracle:
         sides = [
             side.tocsr().astype(self.dtype) if hasattr(side, "tocsr") else _dense(side, self.dtype) for side in (A, B)
         ]
+        widths = [side.shape[1] for side in sides]
+        if widths[0] != widths[1]:
+            raise ValueError(f"points must have the same features, got {widths[0]} and {widths[1]}.")
         placeholders = (self._A, self._B)
         kinds, data = [], []
         for channel in form.channels:
@@ -103,7 +110,7 @@ class Oracle:
                     data.append(self._evaluate(matrix, *sides))
                     kind.append("dense")
             data += [sides[0].shape[1]] if "csr" in kind else []
-            data += [self._evaluate(w, *sides) for w in channel.weights]
+            data += [self._evaluate(w, *(side[:1] for side in sides)) for w in channel.weights]
             kinds.append(tuple(kind))
         data += [self._evaluate(v, *sides) for v in (*form.rows, *form.columns)]
         number = np.dtype(self.dtype).type
@@ -123,7 +130,7 @@ class Oracle:
             return np.require(compiled(A, B, *self._values), dtype=self.dtype, requirements=["C", "W"])
         whole = [None if hasattr(side, "tocsr") else side for side in (A, B)]
         parts = []
-        for i in range(0, max(A.shape[0], B.shape[0]), _ROWS):
+        for i in range(0, max(1, A.shape[0], B.shape[0]), _ROWS):
             tiles = [side[i : i + _ROWS] for side in (A, B)]
             tiles = [tile.toarray() if whole[j] is None else tile for j, tile in enumerate(tiles)]
             parts.append(compiled(*tiles, *self._values))
@@ -132,6 +139,13 @@ class Oracle:
 
 def _dense(points, dtype):
     return np.require(points, dtype=dtype, requirements=["C", "W"])
+
+
+def _fits(array, shape):
+    """The array, if it has this shape: the loops do not look."""
+    if array.shape != shape:
+        raise ValueError(f"expected an array of shape {shape}, got {array.shape}.")
+    return array
 
 
 class Pairs:
@@ -147,23 +161,26 @@ class Pairs:
     def block(self, rows=None, columns=None, out=None):
         """K(x_i, z_j) for the chosen i and j."""
         rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
-        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
+        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else _fits(out, (len(rows), len(columns)))
         self._run("block", rows, columns, np.empty((0, 0), self.dtype), out)
         return out
 
     def matvec(self, q, rows=None, columns=None, out=None):
         """sum_j K(x_i, z_j) q_j over the chosen j, added to `out` (float64) if it is given."""
         rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
-        q = np.asarray(q)
-        right = np.ascontiguousarray(q.reshape(len(columns), -1).T, dtype=self.dtype)
-        total = np.zeros((len(rows), len(right))) if out is None else out.reshape(len(rows), -1)
-        self._run("matvec", rows, columns, np.require(right, requirements=["W"]), total)
-        return total[:, 0] if q.ndim == 1 else total
+        q = _fits(np.asarray(q), (len(columns), *np.shape(q)[1:]))
+        right = np.require(np.atleast_2d(q.T), dtype=self.dtype, requirements=["C", "W"])
+        total = np.zeros((len(rows), *q.shape[1:])) if out is None else _fits(out, (len(rows), *q.shape[1:]))
+        self._run("matvec", rows, columns, right, total[:, None] if q.ndim == 1 else total)
+        return total
 
     def _chosen(self, index, axis):
-        return (
-            np.arange(self.shape[axis]) if index is None else np.require(index, dtype="int64", requirements=["C", "W"])
-        )
+        if index is None:
+            return np.arange(self.shape[axis])
+        index = np.require(index, dtype="int64", requirements=["C", "W"])
+        if index.size and not 0 <= index.min() <= index.max() < self.shape[axis]:
+            raise IndexError(f"indices must be from 0 to {self.shape[axis] - 1}, got {index.min()} to {index.max()}.")
+        return index
 
     def _run(self, want, *args):
         if want not in self._loops:
@@ -180,8 +197,8 @@ class Pairs:
 class _Graph:
     """All pairs of two sets of points, from the compiled graph of the kernel."""
 
-    def __init__(self, oracle, A, B):
-        self.oracle = oracle
+    def __init__(self, oracle, A, B, mode):
+        self.oracle, self.mode = oracle, mode
         self.A, self.B = (np.asarray(side, dtype=oracle.dtype) for side in (A, B))
 
     def block(self, rows=None, columns=None, out=None):
@@ -205,13 +222,15 @@ class _Graph:
     def _tiled(self, name, build, rows, columns, *more):
         oracle = self.oracle
         A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
-        if name not in oracle._functions:
+        key = name, self.mode
+        if key not in oracle._functions:
             inputs, output = build(oracle._lifted(oracle._A, oracle._B))
             inputs = [oracle._A, oracle._B, *inputs, *oracle._hyper]
-            oracle._functions[name] = function(inputs, output, mode=oracle._mode)
-        compiled, (n, d) = oracle._functions[name], B.shape
+            oracle._functions[key] = function(inputs, output, mode=self.mode)
+        compiled, (n, d) = oracle._functions[key], B.shape
         step = max(1, _TILE // max(1, n * d))
-        tiles = [np.asarray(compiled(A[i : i + step], B, *more, *oracle._values)) for i in range(0, len(A), step)]
+        starts = range(0, max(1, len(A)), step)  # one at least, for the shape
+        tiles = [np.asarray(compiled(A[i : i + step], B, *more, *oracle._values)) for i in starts]
         return np.concatenate(tiles)
 
 

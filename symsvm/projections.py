@@ -126,7 +126,8 @@ def _multiplier(v, y, upper, lower, scale, c):
     slopes = pt.concatenate([slope0[None], slope0 + pt.cumsum(slopes[order])])
     finite = ~pt.isinf(t)
     phi = levels[:-1] - pt.switch(finite, t, 0.0) * slopes[:-1]
-    ends = pt.concatenate([[-np.inf], t, [np.inf]]).astype(v.dtype)
+    infinite = pt.constant(np.full(1, np.inf, dtype=v.dtype))
+    ends = pt.concatenate([-infinite, t, infinite])
 
     def root(k, flat):
         """The root on the piece after k breakpoints, `flat` where phi does not fall there."""

@@ -6,8 +6,10 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from problems import MODES, SOLVERS
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scan import reduce
 
-from symsvm import CSVC, RBF, Objective, ProjectedGradient, compile, grad, solve
+from symsvm import CSVC, RBF, Linear, Objective, ProjectedGradient, compile, grad, solve
 from symsvm.compiler import MODES as BACKENDS
 from symsvm.compiler import function, resolve_mode
 from symsvm.oracle import lambda_max
@@ -268,3 +270,120 @@ def test_unknown_and_missing_backends(monkeypatch):
         resolve_mode("JAX")
     assert resolve_mode(resolve_mode("NUMBA")) is resolve_mode(None)
     assert set(BACKENDS) >= {"NUMBA", "JAX"}
+
+
+def svc(m, C=1.0, kernel=None, dtype="float64"):
+    """A symbolic C-SVC and data for it."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(m, 3))
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=m))
+    lam, Xs, ys = pt.vector("lam", dtype=dtype), pt.matrix("X", dtype=dtype), pt.vector("y", dtype=dtype)
+    return CSVC(lam, Xs, ys, C, kernel or RBF(1.5)), {"start": np.zeros(m), "X": X, "y": y}
+
+
+@pytest.mark.parametrize("mode", [*MODES, "FAST_COMPILE"])
+def test_a_gram_matrix_that_does_not_fit_is_tiled_and_nothing_else_changes(mode):
+    objective, data = svc(1200)
+    whole = compile(objective, ProjectedGradient(), mode=mode)
+    tiled = compile(objective, ProjectedGradient(), mode=mode, memory=2**22)
+    first, second = (program.run(**data, max_iter=20) for program in (whole, tiled))
+    np.testing.assert_allclose(second.lam, first.lam, atol=1e-9)
+    assert second.W == pytest.approx(first.W, rel=1e-10)
+    lam, values = np.zeros(1200), [data["X"], data["y"], *whole._values([])]
+    assert whole.machine.fits(lam, values)
+    assert not tiled.machine.fits(lam, values)
+    graphs = {fits: tiled.machine.plan(fits)[2] for fits in (True, False)}
+    ops = {fits: {type(node.op).__name__ for node in toposort(graphs[fits])} for fits in graphs}
+    assert "KernelMatvec" in ops[False]
+    assert "KernelMatvec" not in ops[True]
+
+
+def test_a_small_problem_keeps_its_gram_matrix_in_any_memory():
+    objective, data = svc(50)
+    program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", memory=2**22)
+    assert program.machine.fits(data["start"], [data["X"], data["y"], *program._values([])])
+
+
+def test_memory_must_hold_a_tile():
+    objective, _ = svc(5)
+    with pytest.raises(ValueError, match=r"memory must hold at least one tile, 4194304 bytes, got 1000\."):
+        compile(objective, ProjectedGradient(), memory=1000)
+    with pytest.raises(TypeError, match="memory must be an integer"):
+        compile(objective, ProjectedGradient(), memory="1G")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_float32_computes_in_float32_and_certifies_in_float64(mode):
+    objective, data = svc(60)
+    single = compile(objective, ProjectedGradient(), mode=mode, dtype="float32")
+    double = compile(objective, ProjectedGradient(), mode=mode)
+    first, second = (program.run(**data, tol=1e-2, max_iter=5000) for program in (single, double))
+    assert first.lam.dtype == "float32"
+    assert {v.dtype for v in ancestors(single.machine.step) if hasattr(v, "dtype")} <= {
+        "float32",
+        "int8",
+        "int64",
+        "bool",
+    }
+    assert first.certificate.status == second.certificate.status == "optimal"
+    assert first.W == pytest.approx(second.W, rel=1e-3)
+    # The certificate is that of float64 arithmetic at the point, not what float32 saw.
+    W, _ = double.exact(first.lam, [data["X"], data["y"]])
+    assert first.certificate.W == pytest.approx(W, rel=1e-12)
+    assert first.certificate.gap >= 0
+
+
+def test_float32_does_not_claim_what_float64_denies():
+    objective, data = svc(60)
+    solution = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", dtype="float32").run(
+        **data, tol=1e-9, max_iter=300
+    )
+    assert solution.certificate.status == "feasible"
+    assert solution.stopped == "max_iter"
+
+
+def test_a_loop_that_stays_refuses_another_type():
+    lam = pt.vector("lam")
+    product = reduce(
+        lambda x, acc: acc * x, sequences=[lam], outputs_info=[pt.constant(1.0, dtype="float64")], return_updates=False
+    )
+    objective = Objective(product + (lam**2).sum(), variable=lam, upper=1.0)
+    with pytest.raises(ValueError, match="dtype='float32' needs an objective whose loops can be lifted"):
+        compile(objective, ProjectedGradient(), mode="FAST_COMPILE", dtype="float32")
+    with pytest.raises(ValueError, match="dtype must be one of"):
+        compile(objective, ProjectedGradient(), dtype="int8")
+
+
+def test_objectives_of_one_structure_share_one_compilation():
+    machines = set()
+    for C in (0.5, 1.0, 10.0):
+        for sigma in (0.5, 1.0, 2.5):
+            objective, data = svc(40, C, RBF(sigma))
+            program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE")
+            machines.add(id(program.machine))
+            solution = program.run(**data, max_iter=3)
+            alone, _ = svc(40, pt.constant(C), RBF(pt.constant(sigma)))
+            other = compile(alone, ProjectedGradient(), mode="FAST_COMPILE").run(**data, max_iter=3)
+            assert solution.W == pytest.approx(other.W, rel=1e-12)  # the numbers are its own
+    assert len(machines) == 1
+    objective, _ = svc(40, kernel=Linear())
+    assert id(compile(objective, ProjectedGradient(), mode="FAST_COMPILE").machine) not in machines
+    assert id(compile(svc(40)[0], ProjectedGradient(0.1), mode="FAST_COMPILE").machine) not in machines
+
+
+def test_functions_of_one_structure_share_one_compilation():
+    x = pt.vector("x")
+    first, second = (function([x], (x * number).sum(), mode="FAST_COMPILE") for number in (3.0, 5.0))
+    assert first.function is second.function
+    assert (first(np.ones(2)), second(np.ones(2))) == (6.0, 10.0)
+    shared = pytensor.shared(np.array([1.0, 2.0]), name="w", shape=(2,))
+    dotted = function([x], pt.dot(x, shared), mode="FAST_COMPILE")
+    assert dotted(np.ones(2)) == 3.0
+    shared.set_value(np.array([5.0, 5.0]))
+    assert dotted(np.ones(2)) == 10.0
+
+
+def test_a_number_that_a_formula_needs_is_not_lifted():
+    """log(1 + exp(x)) is stable only for who knows the 1."""
+    x = pt.scalar("x")
+    assert function([x], pt.log(1.0 + pt.exp(x)), mode="NUMBA")(1000.0) == 1000.0

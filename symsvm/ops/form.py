@@ -8,16 +8,17 @@ Laplacian kernel. The epilogue e and the h are scalar functions, taken out of th
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedGrad
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
-from pytensor.scalar.basic import Sub, TrueDiv
+from pytensor.scalar.basic import Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 
-from symsvm.graphs import is_elemwise, keep, number, varies
+from symsvm.graphs import is_elemwise, is_literal, keep, varies
 from symsvm.ops.scalar_function import NotElementwise, ScalarFunction
 
 __all__ = ["Channel", "Form", "factor", "uncentred"]
@@ -53,11 +54,11 @@ def factor(K):
     """
     if varies(K) != {0, 1}:
         raise NotElementwise("it does not vary along both axes")
-    K = _without_divisions(_merge_centred(K))
+    K = _gather_numbers(_merge_centred(K))
     channels, rows, columns, numbers = {}, {}, {}, {}
     for leaf in _leaves(K, lambda v: varies(v) != {0, 1} or not is_elemwise(v)):
         axes = varies(leaf)
-        if number(leaf) is not None:
+        if is_literal(leaf):
             continue
         if axes == {0, 1}:
             channels[leaf] = _channel(leaf)
@@ -116,7 +117,7 @@ def _channel(leaf):
 
 def _feature_sum(term, leaves):
     """The channel of sum_k term_ijk with these leaves: one varies with (i, k), one with (j, k), the rest with k."""
-    leaves = [leaf for leaf in leaves if number(leaf) is None]
+    leaves = [leaf for leaf in leaves if not is_literal(leaf)]
     As = [leaf for leaf in leaves if varies(leaf) == {0, 2}]
     Bs = [leaf for leaf in leaves if varies(leaf) == {1, 2}]
     rest = [leaf for leaf in leaves if varies(leaf) <= {2}]
@@ -137,19 +138,56 @@ def _merge_centred(K):
         a, b = _shifted(A), _shifted(keep(Bt, (1, 0)))
         if a is None or b is None or a[1] is not b[1] or (a[0], b[0]) not in plain:
             continue
-        c = a[1]
+        c = keep(a[1], (1,))
         swaps[plain[a[0], b[0]]] = dot + pt.dot(a[0], c)[:, None] + pt.dot(keep(Bt, (1, 0)), c)[None, :]
     return graph_replace(K, swaps) if swaps else K
 
 
-def _without_divisions(K):
-    """x / theta -> x (1 / theta) for a number theta: one division instead of one a pair."""
-    swaps = {}
-    for v in _elementwise(K):
-        if is_elemwise(v, TrueDiv) and varies(v.owner.inputs[1]) == set() and varies(v):
-            above, below = v.owner.inputs
-            swaps[v] = (above * pt.reciprocal(below)).astype(v.dtype)
-    return graph_replace(K, swaps) if swaps else K
+def _gather_numbers(K):
+    """c x / theta -> (c / theta) x: all numbers of a product in one, computed once and not once a pair.
+
+    It is also what makes two graphs of one kernel, written or simplified differently, the same source.
+    """
+    for v in reversed(_elementwise(K)):  # from the inside out
+        if not is_elemwise(v, Mul, TrueDiv, Neg) or not varies(v):
+            continue
+        above, below = _factors(v)
+        numbers = [f for f in above if not varies(f)], [f for f in below if not varies(f)]
+        if len(numbers[0]) + len(numbers[1]) < (2 if _is_literal(numbers) else 1):
+            continue
+        rest = [[f for f in part if varies(f)] for part in (above, below)]
+        scale = _product(numbers[0]) if numbers[0] else pt.ones((1,) * v.ndim, dtype=v.dtype)
+        if numbers[1]:
+            scale = scale / _product(numbers[1])
+        value = _product([scale, *rest[0]])
+        K = graph_replace(K, {v: (value / _product(rest[1]) if rest[1] else value).astype(v.dtype)}, strict=False)
+    return K
+
+
+def _is_literal(numbers):
+    (above, below) = numbers
+    return not below and all(is_literal(f) for f in above)
+
+
+def _factors(v):
+    """The factors above and below the line of a product or quotient."""
+    if is_elemwise(v, Neg):
+        above, below = _factors(v.owner.inputs[0])
+        return [pt.constant(-np.ones((1,) * v.ndim, dtype=v.dtype)), *above], below
+    if is_elemwise(v, Mul):
+        parts = [_factors(part) for part in v.owner.inputs]
+        return [f for above, _ in parts for f in above], [f for _, below in parts for f in below]
+    if is_elemwise(v, TrueDiv):
+        (above, below), (under, over) = (_factors(part) for part in v.owner.inputs)
+        return [*above, *over], [*below, *under]
+    return [v], []
+
+
+def _product(factors):
+    first, *rest = factors
+    for f in rest:
+        first = first * f
+    return first
 
 
 def _elementwise(K):
@@ -161,17 +199,18 @@ def _elementwise(K):
 
 def uncentred(K):
     """The graph with points as they are, not centred: sparse ones would become dense."""
-    centred = [v for v in ancestors([K]) if v.ndim == 2 and _shifted(v) is not None]
-    swaps = {v: _shifted(v)[0] for v in centred if isinstance(_shifted(v)[1].owner.op, DisconnectedGrad)}
+    centred = {v: _shifted(v) for v in ancestors([K]) if _shifted(v) is not None}
+    swaps = {v: X for v, (X, row) in centred.items() if _is_op(keep(row, (1,)), DisconnectedGrad)}
     return graph_replace(K, swaps) if swaps else K
 
 
 def _shifted(matrix):
-    """(X, c) of X - c[None, :], else None."""
-    if not is_elemwise(matrix, Sub):
+    """(X, c[None, :]) of X - c[None, :], else None."""
+    if not is_elemwise(matrix, Sub) or matrix.ndim != 2:
         return None
     X, row = matrix.owner.inputs
-    node = row.owner
-    if node is None or not isinstance(node.op, DimShuffle) or node.op.new_order != ("x", 0):
-        return None
-    return (X, node.inputs[0]) if node.inputs[0].owner is not None else None
+    return (X, row) if varies(row) == {1} and varies(X) == {0, 1} else None
+
+
+def _is_op(variable, kind):
+    return variable.owner is not None and isinstance(variable.owner.op, kind)

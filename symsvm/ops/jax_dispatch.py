@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.jax.dispatch.basic import jax_funcify
+from pytensor.sparse.basic import CSMProperties
 
-from symsvm.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec
+from symsvm.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
 
 __all__ = ["ROWS"]
 
@@ -20,13 +21,19 @@ def _function(scalar_function):
     return lambda *arrays: compiled(*arrays)[0]
 
 
+@jax_funcify.register(CSMProperties)
+def jax_funcify_sparse(op=None, node=None, **kwargs):
+    """Say what to do: PyTensor has no sparse matrices on JAX."""
+    raise NotImplementedError("sparse points do not run on JAX: give dense ones, or take another mode.")
+
+
 @jax_funcify.register(KernelFeatures)
 @jax_funcify.register(KernelGram)
 @jax_funcify.register(KernelMatvec)
 def jax_funcify_pairs(op, node=None, **kwargs):
     """Evaluate K for a tile of rows and all columns, keep what is wanted of it, and go on to the next."""
     if any("csr" in kind for kind in op.kinds):
-        raise NotImplementedError("sparse points run on Numba only: give dense ones to JAX.")
+        jax_funcify_sparse()
     hs = [None if h.is_product else _function(h) for h in op.hs]
     epilogue = _function(op.epilogue)
     f = _function(op.f[1]) if op.want == "features" else None
@@ -36,6 +43,7 @@ def jax_funcify_pairs(op, node=None, **kwargs):
 
     def pairs(*inputs):
         channels, u, v, theta, more = op.split(inputs)
+        m, n = check_shapes(channels, u, v, more)
 
         def tile(As, us):
             sums = [feature_sum(h, A, B, w) for h, A, (_, B, w) in zip(hs, As, channels, strict=True)]
@@ -49,9 +57,8 @@ def jax_funcify_pairs(op, node=None, **kwargs):
             return K
 
         As = [A for A, _, _ in channels]
-        m, n = len(As[0]), max(1, len(channels[0][1]))
-        rows = max(1, min(m, ROWS, ENTRIES // n))
-        if rows == m:
+        rows = max(1, min(m, ROWS, ENTRIES // max(1, n)))
+        if m <= rows:
             return tile(As, u)
         count = -(-m // rows)
         cut = [jnp.pad(x, [(0, count * rows - m)] + [(0, 0)] * (x.ndim - 1)) for x in (*As, *u)]

@@ -49,6 +49,13 @@ class _Pairs(Op):
             op, data = _exchange(op, data)
         return op(*data, *more)
 
+    def retyped(self, dtype):
+        """The Op that computes in another floating type."""
+        hs = [h.retyped(dtype) for h in self.hs]
+        more = {"f": (self.f[0], self.f[1].retyped(dtype))} if self.want == "features" else {}
+        counts = self.n_rows, self.n_columns, self.n_numbers
+        return type(self)(self.epilogue.retyped(dtype), hs, *counts, self.kinds, **more)
+
     @property
     def dtype(self):
         """The type that everything is computed in."""
@@ -108,15 +115,31 @@ class _Pairs(Op):
         """Compute in NumPy, some rows at a time: the backends without loops of their own."""
         channels, u, v, theta, more = self.split(inputs)
         channels = [_written_out(*channel, kind) for channel, kind in zip(channels, self.kinds, strict=True)]
-        m, n = (len(side) for side in channels[0][:2])
-        rows = max(1, _PERFORM // max(n * A.shape[1] for A, _, _ in channels))
+        m, n = check_shapes(channels, u, v, more)
+        rows = max(1, _PERFORM // max(1, *(n * A.shape[1] for A, _, _ in channels)))
         parts = []
-        for i in range(0, m, rows):
+        for i in range(0, max(1, m), rows):  # once at least, for the shape
             part = slice(i, i + rows)
             sums = [_sum_numpy(h, A[part], B, w) for h, (A, B, w) in zip(self.hs, channels, strict=True)]
             K = self.epilogue(*sums, *(x[part, None] for x in u), *v, *theta)
             parts.append(self._wanted(np.broadcast_to(K, (len(sums[0]), n)), part, channels, more))
-        outputs[0][0] = np.concatenate(parts).astype(self.dtype) if parts else np.zeros((0, n), self.dtype)
+        outputs[0][0] = np.concatenate(parts).astype(self.dtype)
+
+
+MISFIT = "points, vectors and right-hand sides do not fit one another."
+
+
+def check_shapes(channels, u, v, more):
+    """Return m and n; raise unless all dense arrays fit them and one another: a length of 1 must not be stretched."""
+    m, n = (side.shape[0] for side in channels[0][:2])
+    left = [m, *(A.shape[0] for A, _, _ in channels), *(x.shape[0] for x in u)]
+    right = [n, *(B.shape[0] for _, B, _ in channels), *(x.shape[0] for x in (*v, *more))]
+    widths = [{A.shape[1], B.shape[1], *(w.shape[0] for w in weights)} for A, B, weights in channels]
+    if len(set(left)) > 1 or len(set(right)) > 1 or any(len(width) > 1 for width in widths):
+        shapes = [(A.shape, B.shape, *(w.shape for w in weights)) for A, B, weights in channels]
+        shapes += [tuple(x.shape) for x in (*u, *v, *more)]
+        raise ValueError(f"{MISFIT} Their shapes are {', '.join(map(str, shapes))}.")
+    return m, n
 
 
 # Entries of the largest array of `perform`.
@@ -133,7 +156,7 @@ def _written_out(A, B, weights, kind):
         if isinstance(side, tuple):
             x, k, start = side
             side = np.zeros((len(start) - 1, int(d)), x.dtype)
-            side[np.repeat(np.arange(len(side)), np.diff(start)), k] = x
+            np.add.at(side, (np.repeat(np.arange(len(side)), np.diff(start)), k), x)  # entries may come twice
         sides.append(side)
     return *sides, weights
 

@@ -1,11 +1,14 @@
 """The Ops of `kernel_ops` on Numba: the generated loops, called from PyTensor's compiled graphs."""
 
+import hashlib
+
 import numba
 import numpy as np
+from numba.np.ufunc.parallel import _launch_threads
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
-from symsvm.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec
+from symsvm.ops.kernel_ops import MISFIT, KernelFeatures, KernelGram, KernelMatvec
 from symsvm.ops.tiles import compile_tiles, parameters
 
 __all__ = ["loops"]
@@ -23,11 +26,27 @@ def loops(op):
     return compile_tiles(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, op.want, op.kinds, f)
 
 
+def _misfits(op, names):
+    """Conditions under which the loops would read beyond an array."""
+    for c, (h, kind) in enumerate(zip(op.hs, op.kinds, strict=True)):
+        for name, length in ((f"A{c}", "m"), (f"B{c}", "n")):
+            yield f"{name}.shape[0] != {length}" if name in names else f"{name}_start.shape[0] != {length} + 1"
+        widths = [f"{name}.shape[1]" for name in (f"A{c}", f"B{c}") if name in names]
+        widths += [f"w{c}_{i}.shape[0]" for i in range(len(h.inputs) - 2)] + [f"d{c}.item()"] * ("csr" in kind)
+        yield from (f"{width} != {widths[-1]}" for width in widths[:-1])
+    yield from (f"u{i}.shape[0] != m" for i in range(op.n_rows))
+    yield from (f"v{i}.shape[0] != n" for i in range(op.n_columns))
+    if op.want == "matvec":
+        yield "given.shape[0] != n"
+
+
 @register_funcify_and_cache_key(KernelFeatures)
 @register_funcify_and_cache_key(KernelGram)
 @register_funcify_and_cache_key(KernelMatvec)
 def numba_funcify_pairs(op, node, **kwargs):
     """Allocate, make contiguous what is not, and run the loops."""
+    # What is loaded from the cache calls the loops without a word to Numba, whose threads must be there by then.
+    _launch_threads()
     tiles, key = loops(op)
     weights = [len(h.inputs) - 2 for h in op.hs]
     names = parameters(op.kinds, weights, op.n_rows, op.n_columns, op.n_numbers)
@@ -38,6 +57,7 @@ def numba_funcify_pairs(op, node, **kwargs):
     lines = [f"def pairs({', '.join([*names, *['given'] * (op.want == 'matvec')])}):"]
     lines += [f"m = {'A0.shape[0]' if left == 'dense' else 'A0_start.shape[0] - 1'}"]
     lines += [f"n = {'B0.shape[0]' if right == 'dense' else 'B0_start.shape[0] - 1'}"]
+    lines += [f"if {' or '.join(_misfits(op, names))}:", f"    raise ValueError({MISFIT!r})"]
     # A vector is a matrix of one column.
     given, p = ("given.copy().reshape((n, 1))", "1") if vector else ("given", "given.shape[1]")
     c = op.f[0] if op.want == "features" else ""
@@ -45,5 +65,6 @@ def numba_funcify_pairs(op, node, **kwargs):
     lines += [f"tiles(np.arange(m), np.arange(n), {', '.join(args)}, q, out)"]
     lines += [f"return out{'[:, 0].copy()' if vector else ''}.astype(dtype)"]
     scope = {"np": np, "tiles": tiles, "dtype": numba.from_dtype(np.dtype(op.dtype)), "__name__": __name__}
-    pairs = compile_numba_function_src("\n    ".join(lines) + "\n", "pairs", scope)
-    return numba_njit(pairs), f"{key}_{op.want}_{node.outputs[0].ndim}"
+    source = "\n    ".join(lines) + "\n"
+    pairs = compile_numba_function_src(source, "pairs", scope)
+    return numba_njit(pairs), hashlib.sha256((source + key).encode()).hexdigest()

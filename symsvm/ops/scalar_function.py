@@ -11,7 +11,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from scipy.special import erf, expit
 
-from symsvm.graphs import number
+from symsvm.graphs import number, retype
 
 __all__ = ["NotElementwise", "ScalarFunction"]
 
@@ -38,7 +38,8 @@ class ScalarFunction:
         (output,) = clone_replace([output], dict(zip(inputs, fresh, strict=True)))
         self.inputs, self.output = fresh, output
         self.dtype = output.dtype
-        self.key = self.source([f"x{i}" for i in range(len(fresh))], f"{self.dtype} y")
+        text = self.source([f"x{i}" for i in range(len(fresh))], f"{self.dtype} y")
+        self.key = text, tuple(v.dtype for v in fresh)
 
     @classmethod
     def of(cls, graph, leaves):
@@ -67,7 +68,7 @@ class ScalarFunction:
         return hash(self.key)
 
     def __repr__(self):
-        return f"<{self.key}>".replace("\n", "; ")
+        return f"<{self.key[0]}>".replace("\n", "; ")
 
     def __call__(self, *arrays):
         """The value of the function in NumPy."""
@@ -97,6 +98,11 @@ class ScalarFunction:
     def permuted(self, order):
         """The same function with its inputs in another order: the new i-th is the old order[i]-th."""
         return ScalarFunction([self.inputs[i] for i in order], self.output)
+
+    def retyped(self, dtype):
+        """The same function computed in another floating type."""
+        (output, *inputs), _ = retype([self.output, *self.inputs], dtype)
+        return ScalarFunction(inputs, output)
 
     @property
     def is_identity(self):
@@ -151,34 +157,45 @@ def _literal(constant):
 
 
 def _expression(node, args):
-    scalar_op, dtype = node.op.scalar_op, node.outputs[0].dtype
+    scalar_op, dtype, inputs = node.op.scalar_op, node.outputs[0].dtype, node.inputs
     if isinstance(scalar_op, ps.Cast):
-        return f"{dtype if dtype != 'bool' else 'bool'}({args[0]})"
-    if dtype.startswith("float"):  # as PyTensor casts the arguments of an operation
-        args = [
-            a if v.dtype == dtype or v.dtype == "bool" else f"{dtype}({a})"
-            for a, v in zip(args, node.inputs, strict=True)
-        ]
+        return f"{dtype}({args[0]})"
+    if isinstance(scalar_op, ps.Switch):
+        condition = args[0] if inputs[0].dtype == "bool" else f"{args[0]} != 0"
+        return f"where({condition}, {', '.join(_cast(args[1:], inputs[1:], dtype))})"
+    if dtype.startswith("float"):
+        args = _cast(args, inputs, dtype)
     if isinstance(scalar_op, ps.Pow):
-        return _power(node.inputs[1], args, dtype)
+        return _power(inputs[1], args, dtype)
     if isinstance(scalar_op, (ps.ScalarMaximum, ps.ScalarMinimum)):
         return _extreme(node, args, "<" if isinstance(scalar_op, ps.ScalarMaximum) else ">")
     for kind, infix in _INFIX.items():
         if type(scalar_op) is kind:
-            return f" {infix} ".join(args)
+            return f" {_LOGICAL.get(infix, infix) if dtype == 'bool' else infix} ".join(args)
     for kind, template in _TEMPLATES.items():
         if type(scalar_op) is kind:
             return template.format(*args, one=f"{dtype}(1.0)", zero=f"{dtype}(0.0)")
     raise NotElementwise(f"{scalar_op} has no inner loop")
 
 
+def _cast(args, inputs, dtype):
+    """The arguments in the type of the result, as PyTensor casts them."""
+    cast = []
+    for a, v in zip(args, inputs, strict=True):
+        if v.dtype != dtype and isinstance(v, Constant) and dtype.startswith("float"):
+            a = repr(float(v.data.item()))  # 2 and 2.0 are one literal, and give one source
+        cast.append(a if v.dtype == dtype else f"{dtype}({a})")
+    return cast
+
+
 def _power(exponent, args, dtype):
     """x^n by products for a small whole n."""
-    x, y = args
     value = float(exponent.data.item()) if isinstance(exponent, Constant) else 0.5
-    if value != int(value) or not 1 <= value <= 64:
-        return f"power({x}, {dtype}({y}))"
-    return _products(x, int(value))
+    if 1 <= value <= 64 and value == int(value):
+        return _products(args[0], int(value))
+    if not dtype.startswith("float"):
+        raise NotElementwise("a power of integers has no inner loop")
+    return f"power({', '.join(args)})"
 
 
 def _extreme(node, args, worse):
@@ -198,13 +215,18 @@ def _products(x, n):
     return square if n % 2 == 0 else f"({square} * {x})"
 
 
+# Types that a number may be cast to.
+TYPES = (*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64")
 _NUMPY = {
+    **{name: getattr(np, name) for name in TYPES},
     **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh", "expm1", "log1p", "sin", "cos", "tan")},
     **{
         name: getattr(np, name)
         for name in ("sinh", "cosh", "asin", "acos", "atan", "floor", "square", "power", "where")
     },
-    **{name: getattr(np, name) for name in ("float32", "float64", "inf", "nan")},
+    "inf": np.inf,
+    "nan": np.nan,
+    "bool": np.bool_,
     "erf": erf,
     "sigmoid": expit,
 }
@@ -222,6 +244,7 @@ _INFIX = {
     ps.AND: "&",
     ps.OR: "|",
 }
+_LOGICAL = {"+": "|", "*": "&"}  # a sum and a product of truth values
 _TEMPLATES = {
     ps.Neg: "-{0}",
     ps.Abs: "abs({0})",
@@ -247,5 +270,6 @@ _TEMPLATES = {
     ps.Sign: "where({0} > {zero}, {one}, where({0} < {zero}, -{one}, {0}))",
     ps.Identity: "{0}",
     ps.Second: "{1}",
-    ps.Switch: "where({0}, {1}, {2})",
+    ps.Clip: "where({0} < {1}, {1}, where({0} > {2}, {2}, {0}))",
+    ps.Softplus: "where({0} > {zero}, {0}, {zero}) + log1p(exp(-abs({0})))",
 }

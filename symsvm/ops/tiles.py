@@ -23,6 +23,7 @@ import numpy as np
 from pytensor.link.numba.cache import compile_numba_function_src
 
 from symsvm.ops import vector_math
+from symsvm.ops.scalar_function import TYPES
 
 __all__ = ["WANTS", "compile_tiles", "parameters"]
 
@@ -99,8 +100,6 @@ def _scope(dtype):
         "np": np,
         "prange": numba.prange,
         "number": np.dtype(dtype).type,
-        "float32": np.float32,
-        "float64": np.float64,
         "inf": np.inf,
         "nan": np.nan,
         "where": vector_math.where,
@@ -109,6 +108,7 @@ def _scope(dtype):
         "pack": _pack,
         "pack_csr": _pack_csr,
         "unpack_csr": _unpack_csr,
+        **{name: getattr(np, name) for name in TYPES},
         **{name: getattr(math, name) for name in names},
         **functions,
     }
@@ -121,7 +121,7 @@ def _square(x):
 
 @numba.njit(fastmath={"contract", "reassoc"}, error_model="numpy")
 def _dot(a, b, n):
-    """sum_j a_j b_j, in any order: 256 terms at most."""
+    """sum_j a_j b_j, in any order: the columns of a panel at most."""
     total = a.dtype.type(0)
     for j in range(n):
         total += a[j] * b[j]
@@ -149,7 +149,7 @@ def _pack_csr(x, k, start, ids, j0, nj, panel):
     for j in range(nj):
         i = ids[j0 + j]
         for e in range(start[i], start[i + 1]):
-            panel[k[e], j] = x[e]
+            panel[k[e], j] += x[e]
 
 
 @numba.njit(**_OPTIONS)
@@ -157,7 +157,7 @@ def _unpack_csr(x, k, start, i, row):
     """The row i of a CSR matrix, written out."""
     row[:] = 0
     for e in range(start[i], start[i + 1]):
-        row[k[e]] = x[e]
+        row[k[e]] += x[e]
 
 
 class _Lines:
@@ -265,8 +265,8 @@ class _Source:
         packed = [c for c, kind in enumerate(self.kinds) if kind[1] == "dense"]
         for c in packed:
             out.add(f"packed{c} = pack(B{c}, ids, columns)")
-        out.add("for t in prange((m + step - 1) // step):")
         args = ", ".join(["rows", "ids", *self._names, "q", "out", *(f"packed{c}" for c in packed)])
+        out.add("for t in prange((m + step - 1) // step):")
         out.add(f"    chunk(t * step, min(m, t * step + step), columns, {args})")
         return str(out)
 

@@ -1,5 +1,7 @@
 """Pass 4, tile: a product with a matrix of pairs, computed a tile at a time and never held."""
 
+import math
+
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
@@ -9,7 +11,10 @@ from symsvm.ops.form import factor
 from symsvm.ops.kernel_ops import KernelGram, KernelMatvec
 from symsvm.ops.scalar_function import NotElementwise
 
-__all__ = ["gram", "local_tile"]
+__all__ = ["SMALL", "gram", "local_tile"]
+
+# Entries of a matrix that need no loops of their own.
+SMALL = 2**20
 
 
 @node_rewriter([Dot])
@@ -29,8 +34,12 @@ def local_tile(fgraph, node):
 
 
 def gram(K):
-    """A matrix of pairs as a KernelGram, computed by the same loops; anything else as it is."""
-    form = _form(K) if K.ndim == 2 else None
+    """A matrix of pairs as a KernelGram, computed by the same loops; anything else as it is.
+
+    So is a matrix that is known to be small: the loops take seconds to compile, once a kernel.
+    """
+    small = None not in K.type.shape and math.prod(K.type.shape) < SMALL
+    form = _form(K) if K.ndim == 2 and not small else None
     return K if form is None else KernelGram.of(form)
 
 
