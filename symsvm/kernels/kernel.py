@@ -6,6 +6,8 @@ import numbers
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.basic import Nonzero
 
 from symsvm.validation import as_float, is_symbolic, number
 
@@ -49,6 +51,11 @@ class Kernel:
             raise ValueError(
                 f"{self!r} must return a scalar for a pair of points, got {value.ndim} dimension(s): "
                 "reduce over the features, for example with .sum()."
+            )
+        if any(v.owner is not None and isinstance(v.owner.op, Nonzero) for v in ancestors([value], blockers=[x, z])):
+            raise ValueError(
+                f"{self!r} picks entries by their values, so it cannot be evaluated for all pairs at once: "
+                "write pt.switch(condition, entry, 0) in place of x[condition]."
             )
         return value.astype(x.dtype)
 
