@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Nonzero
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from symsvm.validation import as_float, is_symbolic, number
 
@@ -52,7 +53,7 @@ class Kernel:
                 f"{self!r} must return a scalar for a pair of points, got {value.ndim} dimension(s): "
                 "reduce over the features, for example with .sum()."
             )
-        if any(v.owner is not None and isinstance(v.owner.op, Nonzero) for v in ancestors([value], blockers=[x, z])):
+        if any(_picks(v.owner) for v in ancestors([value], blockers=[x, z]) if v.owner is not None):
             raise ValueError(
                 f"{self!r} picks entries by their values, so it cannot be evaluated for all pairs at once: "
                 "write pt.switch(condition, entry, 0) in place of x[condition]."
@@ -175,6 +176,12 @@ class Kernel:
     def __repr__(self):
         args = ", ".join(f"{name}={shown(value)}" for name, value in self.get_params(deep=False).items())
         return f"{type(self).__name__}({args})"
+
+
+def _picks(node):
+    """Whether a node selects entries by a condition, so that their number depends on values."""
+    masks = isinstance(node.op, AdvancedSubtensor) and any(getattr(v, "dtype", "") == "bool" for v in node.inputs)
+    return masks or isinstance(node.op, Nonzero)
 
 
 def shown(value):
