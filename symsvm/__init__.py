@@ -9,6 +9,7 @@ paper.
 
 from symsvm.certificate import Certificate
 from symsvm.compiler import grad
+from symsvm.explain import explain
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
 from symsvm.matvec import kernel_matvec
 from symsvm.objectives import CSVC, Objective
@@ -36,6 +37,7 @@ __all__ = [
     "Solution",
     "__version__",
     "compile",
+    "explain",
     "grad",
     "kernel_matvec",
     "mercer",

@@ -258,6 +258,18 @@ class SVM_parallel:
         return certify_svc(lam, Kq, y, float(self.C.get_value()), tol=tol, is_psd=self.kernel.is_psd)
 
     @property
+    def objective_(self):
+        """The problem as an `Objective` (Eq. 21), built when it is first asked for."""
+        if self._objective is None:
+            self.build_W()
+        return self._objective
+
+    @property
+    def program_(self):
+        """The `Program` that trains, None until `train_model_full` compiles it."""
+        return self._program
+
+    @property
     def _d(self):
         return self.X.get_value(borrow=True).shape[1]
 

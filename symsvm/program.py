@@ -101,8 +101,9 @@ class Program:
             if name is None or names.count(name) > 1 or name in _RESERVED:
                 raise ValueError(f"every free input of an objective needs a name of its own for run(), not {name!r}.")
         self._numbers = [v.data for v in numbers]
-        given = [*self.inputs, *self._shared, *numbers]
-        self.machine = machine_of(objective, given, solver, mode, self.memory, self.dtype)
+        # What a run gives values to, in this order.
+        self.given = [*self.inputs, *self._shared, *numbers]
+        self.machine = machine_of(objective, self.given, solver, mode, self.memory, self.dtype)
         self.machine.compile_ahead()
 
     def steps(self, lam, data=()):

@@ -35,6 +35,7 @@ ORDER = (
     "program",
     "solvers",
     "paper",
+    "explain",
     "plot",
 )
 

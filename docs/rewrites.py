@@ -1,0 +1,165 @@
+"""Write docs/rewrites.md from the passes themselves: `python docs/rewrites.py`."""
+
+import inspect
+from pathlib import Path
+
+import pytensor.tensor as pt
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import in2out
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors
+
+from symsvm import CSVC, RBF, pair_kernel, sum_over
+from symsvm.compiler import hoist, value_and_grad
+from symsvm.explain.formula import Formula
+from symsvm.explain.reading import Reader
+from symsvm.ops import KernelMatvec
+from symsvm.rewrites import PASSES, lift, stages, tile
+from symsvm.sums import each
+
+PAGE = Path(__file__).with_suffix(".md")
+
+X, Z = pt.dmatrix("X"), pt.dmatrix("Z")
+lam, y, q = pt.dvector("lam"), pt.dvector("y"), pt.dvector("q")
+RBF_XZ = pt.exp(-((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+# pass -> (a small graph, why the pass is worth it)
+EXAMPLES = {
+    "reduce_to_sum": (
+        sum_over(lambda lam_i, x_i: lam_i * pt.tanh(x_i).sum(), lam, X),
+        "A loop runs one row after the other, and its gradient is a longer loop that keeps every step. A sum over an "
+        "array is one call, its gradient a product, and the passes below can see into it.",
+    ),
+    "map_to_batch": (
+        each(lambda x_i: pt.exp(x_i).sum(), X),
+        "The same for a loop that keeps a value a row: predictions, for example.",
+    ),
+    "batched_inner_to_sum": (
+        rewrite_graph(pair_kernel(lambda x, z: pt.dot(x - z, x - z))(X, Z), include=("canonicalize",)),
+        "An inner product that was written for one pair becomes, for all pairs, a stack of tiny products of matrices, "
+        "which no library is fast at. As a sum over features it is what the next two passes look for.",
+    ),
+    "squared_distance_to_gemm": (
+        ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2),
+        "The array of all differences has m n d entries; the product of matrices has m n, and BLAS computes it at the "
+        "speed of the machine. Both sides are centred first, for the difference of large numbers costs digits.",
+    ),
+    "sum_of_products_to_dot": (
+        (pt.dot(X, Z.T) * q[None, :]).sum(axis=1),
+        "The products are never stored, only their sum.",
+    ),
+    "quadratic_form": (
+        (q * pt.dot(pt.exp(pt.dot(X, X.T)), q)).sum(),
+        "PyTensor differentiates q.(Kq) into Kq + K'q, two passes over a large matrix. K is found to be symmetric from "
+        "how it is computed, and then the gradient is 2 Kq, and shares its one product with the value.",
+    ),
+    "tile": (
+        pt.dot(lift([RBF_XZ])[0], q),
+        "A matrix that does not fit into memory is computed a tile at a time, while the tile is in the cache, and "
+        "multiplied at once. It runs only where `memory` asks for it: a matrix that fits is better computed once.",
+    ),
+}
+
+
+def formula(outputs, also=()):
+    """The lines of graphs, by name."""
+    reader = Reader()
+    terms = {name: reader.read(graph) for name, graph in outputs.items()}
+    lines = Formula(terms, reader.rows, also=[reader.read(v) for v in also]).lines
+    texts = []
+    for line in lines:
+        first, *rest = str(line).split("\n")
+        texts += [first, *("    " * (depth + 1) + row for depth, row in enumerate(rest))]
+    return "\n".join(texts)
+
+
+def example(name):
+    """The text of a pass's example before and after it, and nothing else, was applied."""
+    graph, _ = EXAMPLES[name]
+    fgraph = FunctionGraph(outputs=[graph], clone=True, copy_inputs=False)
+    in2out(PASSES[name]).rewrite(fgraph)
+    before, after = formula({"f": graph}), formula({"f": fgraph.outputs[0]})
+    return before, after + "".join(f"\n\n{source}" for source in epilogues(fgraph.outputs))
+
+
+def epilogues(graphs):
+    """The statements that are generated for an entry of each matrix that is tiled."""
+    ops = dict.fromkeys(
+        v.owner.op for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, KernelMatvec)
+    )
+    for op in ops:
+        counts = {"s": len(op.hs), "u": op.n_rows, "v": op.n_columns, "theta": op.n_numbers}
+        names = [f"{name}{i or ''}" for name, n in counts.items() for i in range(n)]
+        sums = [h.source([f"a{i}_k", f"b{i}_k"], f"s{i or ''} += ").replace("+=  =", "+=") for i, h in enumerate(op.hs)]
+        yield "\n".join(
+            [
+                "# generated, for a pair i, j of a tile: a product of matrices and then an epilogue",
+                *(f"{text}  # over the features k".replace("0_k", "_k") for text in sums),
+                op.epilogue.source(names, "K_ij"),
+            ]
+        )
+
+
+def fence(text):
+    """A block that is shown and not run."""
+    return f"```text\n{text}\n```"
+
+
+def passes():
+    """The section of each pass."""
+    for name, rewrite in PASSES.items():
+        rule = inspect.getdoc(rewrite.fn).partition("\n")[0]
+        path = Path(inspect.getsourcefile(rewrite.fn)).resolve().relative_to(PAGE.parent.parent)
+        before, after = example(name)
+        yield "\n\n".join(
+            [
+                f"### `{name}`",
+                f"[{path}](../{path}): `{rule}`",
+                EXAMPLES[name][1],
+                f"Before:\n\n{fence(before)}",
+                f"After:\n\n{fence(after)}",
+            ]
+        )
+
+
+def whole():
+    """The dual of the paper from its nested reduce down to what runs."""
+    W = CSVC(lam, X, y, 1.0, RBF(0.5)).value
+    yield "As it is written:\n\n" + fence(formula({"W": W}))
+    for stage in stages([W]):
+        fired = ", ".join(f"`{name}` ({n})" for name, n in stage.fired.items())
+        title = "PyTensor's canonical form" if not fired else f"After {fired}"
+        yield f"{title}:\n\n" + fence(formula({"W": stage.graphs[0]}))
+    step = lift(value_and_grad(W, lam))
+    yield "Only now is it differentiated; value and gradient share one product:\n\n" + fence(
+        formula(dict(zip(("W", "g"), step, strict=True)))
+    )
+    constants, inputs, left = hoist(step, [lam])
+    (K,) = inputs
+    K.name = "K"
+    yield "Where K fits into memory it is hoisted. Once a run:\n\n" + fence(formula({"K": constants[0]}))
+    yield "In each step:\n\n" + fence(formula(dict(zip(("W", "g"), left, strict=True))))
+    tiled = tile(step)
+    constants, *_ = hoist(tiled, [lam])
+    yield (
+        "Where it does not fit, its product is a KernelMatvec: K is computed in each step, a tile at a time:\n\n"
+        + fence(formula(dict(zip(("W", "g"), tiled, strict=True)), constants))
+    )
+    (source,) = epilogues(tiled)
+    yield f"The source that is generated for it, with theta = -1 / (2 sigma^2):\n\n{fence(source)}"
+
+
+def page():
+    """Return the text of docs/rewrites.md."""
+    head = [
+        "# What the compiler does",
+        "Generated from `symsvm/rewrites` by `make docs`. `symsvm.explain(objective)` prints the same for a problem of "
+        'your own, and `symsvm.explain(objective, format="html")` draws it.',
+        "A formula is read as NumPy. A loop is written `sum over the rows (lam_i, x_i) of`, with its term below.",
+        "## The passes, in their order",
+    ]
+    return "\n\n".join([*head, *passes(), "## The dual of the paper, from a reduce in a reduce", *whole()]) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
