@@ -48,6 +48,7 @@ format: $(READY)
 
 docs: $(READY)
 	$(BIN)/python docs/dictionary.py
+	$(BIN)/python docs/rewrites.py
 
 clean:
 	rm -rf $(VENV) out build *.egg-info
