@@ -20,10 +20,16 @@ def is_elemwise(variable, *scalar_ops):
 
 def number(variable):
     """The value of a constant of one entry, with whatever axes, as a 0-d array; else None."""
-    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
-        (variable,) = variable.owner.inputs
+    variable = _source(variable)
     single = isinstance(variable, Constant) and isinstance(variable.data, np.ndarray) and variable.data.size == 1
     return variable.data.reshape(()) if single else None
+
+
+def _source(variable):
+    """What a variable shows with other axes."""
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        (variable,) = variable.owner.inputs
+    return variable
 
 
 def varies(variable):
@@ -52,7 +58,7 @@ def leaves(graphs):
     The latter are single floats other than 0, 1/2, 1, 2, their negatives and infinities, and exponents. Both come in
     an order that only the structure of the graphs decides.
     """
-    exponents = {v for node in toposort(graphs) if _is_power(node) for v in node.inputs[1:]}
+    exponents = {_source(node.inputs[1]) for node in toposort(graphs) if _is_power(node)}
     variables, numbers = {}, {}
     below = [v for node in toposort(graphs) for v in node.inputs]
     for v in [*below, *graphs]:

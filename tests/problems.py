@@ -33,6 +33,20 @@ KERNELS = {
 }
 
 
+WEIGHTS = np.array([0.5, 2.0, 1.1])
+# name -> a further pair expression with a form of its own, for points of three positive features.
+PAIRS = {
+    "cosine": pair_kernel(lambda x, z: (x * z).sum() / pt.sqrt((x**2).sum() * (z**2).sum())),
+    "chi-squared": pair_kernel(lambda x, z: pt.exp(-((x - z) ** 2 / (x + z)).sum())),
+    "weighted rbf": pair_kernel(lambda x, z, w: pt.exp(-(w * (x - z) ** 2).sum()), w=WEIGHTS),
+    "weighted laplacian": pair_kernel(lambda x, z, w: pt.exp(-(w * abs(x - z)).sum()), w=WEIGHTS),
+    "rational quadratic": pair_kernel(lambda x, z, a: (1 + ((x - z) ** 2).sum() / (2 * a)) ** -a, a=1.3),
+    "intersection": pair_kernel(lambda x, z: pt.minimum(x, z).sum()),
+    "rbf by dot": pair_kernel(lambda x, z: pt.exp(-pt.dot(x - z, x - z))),
+    "shared product": RBF(sigma=0.8) + Polynomial(degree=2, gamma=0.5, coef0=1.0) * Sigmoid(gamma=0.3, coef0=-0.1),
+}
+
+
 def precomputed(X):
     """The RBF kernel of X as a Gram matrix, with the points that go with it."""
     gram = np.array([[KERNELS["rbf"][1](x, z) for z in X] for x in X])

@@ -73,7 +73,8 @@ def factor(K):
     dtypes = {v.dtype for leaf in channels.values() for v in (leaf.A, leaf.B)}
     if dtypes != {K.dtype}:
         raise NotElementwise(f"it mixes {K.dtype} with {', '.join(sorted(dtypes - {K.dtype}))}")
-    epilogue = ScalarFunction.of(K, [*channels, *rows, *columns, *numbers])
+    # All in the type of K, which the loops have functions for, where a constant made a part of it wider.
+    epilogue = ScalarFunction.of(K, [*channels, *rows, *columns, *numbers]).retyped(K.dtype)
     groups = (channels, rows, columns, numbers)
     return Form(epilogue, *(tuple(group.values()) for group in groups))
 
@@ -125,7 +126,7 @@ def _feature_sum(term, leaves):
         return None
     A, B = keep(As[0], (0, 2)), keep(Bs[0], (1, 2))
     weights = tuple(pt.broadcast_to(keep(w, (2,)), (A.shape[1],)) for w in rest)
-    return Channel(ScalarFunction.of(term, [As[0], Bs[0], *rest]), A, B, weights)
+    return Channel(ScalarFunction.of(term, [As[0], Bs[0], *rest]).retyped(A.dtype), A, B, weights)
 
 
 def _merge_centred(K):

@@ -88,7 +88,7 @@ class ScalarFunction:
         if gradient is None:
             return None
         gradient = rewrite_graph(gradient, include=("canonicalize", "stabilize"), clone=True)
-        return ScalarFunction(self.inputs, gradient)
+        return ScalarFunction(self.inputs, gradient).retyped(self.dtype)
 
     def times(self):
         """The function of one more input, by which the result is multiplied."""

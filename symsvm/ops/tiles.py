@@ -94,7 +94,7 @@ def _defined(source):
 
 def _scope(dtype):
     functions = vars(vector_math.FLOATS[dtype])
-    names = ("sqrt", "expm1", "log1p", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "erf", "floor")
+    names = ("sqrt", "expm1", "log1p", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "erf")
     return {
         "__name__": __name__,  # where Numba's cache looks for globals
         "np": np,
@@ -103,6 +103,7 @@ def _scope(dtype):
         "inf": np.inf,
         "nan": np.nan,
         "where": vector_math.where,
+        "floor": np.floor,
         "square": _square,
         "dot": _dot,
         "pack": _pack,

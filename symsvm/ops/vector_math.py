@@ -7,8 +7,7 @@ arithmetic and evaluate a polynomial there (near minimax, from Chebyshev interpo
     log x = n log 2 + 2 artanh(s),    s = f / (2 + f),    1 + f = x / 2^n in [sqrt(1/2), sqrt(2))
 
 Their error is at most 3 units in the last place, a power's 1 + |y log x| times that (tests/test_ops.py measures it);
-what is below the least normal number may become 0. NaN and infinities are those of C, but (-inf)^y with a fraction y
-and (+-1)^y with y infinite or NaN are NaN, and the sign of a zero is not kept.
+what is below the least normal number may become 0. NaN and infinities are those of C.
 """
 
 from types import SimpleNamespace
@@ -110,11 +109,13 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
 
     @njit(**_OPTIONS)
     def power(x, y):
-        value = exp(y * log(where(x < zero, -x, x)))
+        size = where(x < zero, -x, x)
+        value = where(size == one, one, exp(y * log(size)))  # 1 to any power, infinite or NaN
         whole = np.floor(y) == y
         odd = np.floor(y * half) != y * half
-        signed = where(whole, where(odd, -value, value), nan)
-        return where(y == zero, one, where(x < zero, signed, value))
+        end = (size == zero) | (size == inf)
+        signed = where(whole, where(odd, -value, value), where(end, value, nan))
+        return where(y == zero, one, where(_bits(x) < 0, signed, value))
 
     @njit(**_OPTIONS)
     def sigmoid(x):
