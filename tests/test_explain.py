@@ -158,7 +158,7 @@ def test_formulas_of_odds_and_ends():
     assert formula(f=-(lam - i) / 2) == ["f = (-lam + i) / 2"]
     assert formula(f=lam.shape[0] * X[0, 1]) == ["f = len(lam) * X[0, 1]"]
     assert formula(f=pt.switch(lam > 0, lam, 0.0)) == ["f = where(lam > 0, lam, 0)"]
-    assert formula(f=pt.dot(X.T, lam)) == ["f = X.T @ lam"]
+    assert formula(f=pt.dot(X.T, lam)) == formula(f=X.T @ lam) == ["f = X.T @ lam"]
     assert formula(f=X / X.sum(axis=1, keepdims=True)) == ["f = X / sum(X, axis=1)[:, None]"]
 
 

@@ -15,6 +15,7 @@ from pytensor.tensor.math import Dot
 
 from symsvm.compiler import value_and_grad
 from symsvm.explain.loops import not_tiled
+from symsvm.graphs import varies
 from symsvm.ops import KernelGram, KernelMatvec
 from symsvm.rewrites import MEMORY, largest, lift
 from symsvm.rewrites.tile import gram
@@ -88,7 +89,7 @@ def memory_of(plan, fits, step, held, others):
         )
     if not held:
         return f"nothing that W needs can be computed ahead of the steps; the memory is {limit}."
-    more = f" (and {others} smaller for the solver's step)" if others else ""
+    more = f" (and {others} smaller)" if others else ""
     text = f"hoisted: {', '.join(held)}{more}, computed once a run and held; the memory is {limit}."
     if any(None in v.type.shape for v in sized):
         text += " Where a run's shapes ask for more, products are tiled instead."
@@ -98,12 +99,17 @@ def memory_of(plan, fits, step, held, others):
 def step_of(program, left):
     """What a step repeats."""
     nodes = {v.owner for v in ancestors(left) if v.owner is not None}
-    n = sum(isinstance(node.op, (Dot, KernelMatvec)) for node in nodes)
+    n = sum(isinstance(node.op, KernelMatvec) or _has_matrix(node) for node in nodes)
     products = f"{n or 'no'} product{'' if n == 1 else 's'} with a matrix"
     if program is None:
         return f"W and its gradient take {products}."
     rule = inspect.getdoc(program.solver).partition("\n")[0]
     return f"{program.solver!r}: {rule} It takes {products}."
+
+
+def _has_matrix(node):
+    """Whether a node multiplies a matrix, and not two vectors."""
+    return isinstance(node.op, Dot) and any(varies(v) == {0, 1} for v in node.inputs)
 
 
 def _bytes(variable):

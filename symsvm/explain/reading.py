@@ -180,6 +180,8 @@ class Reader:
         if not isinstance(node.op.core_op, Dot):
             return self._call(v, node, type(node.op.core_op).__name__.lower())
         a, b = node.inputs
+        if a.ndim == b.ndim == 2:
+            return self._dot(v, node)
         axes = tuple(sorted(varies(v)))
         inner = a.type.shape[-2] == 1 and b.type.shape[-1] == 1
         args = (self.read(a), self.read(b))
