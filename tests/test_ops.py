@@ -1,6 +1,7 @@
 """The parts that loops are made of: functions of numbers, and forms that a graph is factored into."""
 
 import math
+import re
 import textwrap
 
 import numba
@@ -179,16 +180,14 @@ def expressions(inputs):
 
 
 def compile_all(functions, dtype):
-    """One loop that evaluates every function, each from its own source."""
-    scope = _scope(dtype)
+    """One loop that evaluates every function from its source."""
     lines = ["def loop(x, y, z, out):", "    for i in range(len(x)):"]
     for k, f in enumerate(functions):
-        own = dict(scope)
-        exec(f"def f(x, y, z):\n{textwrap.indent(f.source(['x', 'y', 'z'], 'result'), '    ')}\n    return result", own)
-        scope[f"f{k}"] = numba.njit(own["f"], fastmath={"contract"}, error_model="numpy")
-        lines += [f"        out[{k}, i] = f{k}(x[i], y[i], z[i])"]
+        source = f.source(["x[i]", "y[i]", "z[i]"], f"out[{k}, i]")
+        lines += [textwrap.indent(re.sub(r"\bt(\d+)\b", rf"t{k}_\1", source), "        ")]  # names of its own
+    scope = _scope(dtype)
     exec("\n".join(lines), scope)
-    loop = numba.njit(scope["loop"])
+    loop = numba.njit(scope["loop"], error_model="numpy")
 
     def call(*arrays):
         out = np.empty((len(functions), len(arrays[0])))
@@ -363,7 +362,7 @@ def test_matrices_without_a_form():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 def test_error_of_the_squared_distance(offset, dtype):
     """At most (d + 4) eps (|a - c|^2 + |b - c|^2), c the centre, though the points are far away or nearly coincide."""
     d = 5

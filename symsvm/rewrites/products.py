@@ -17,8 +17,8 @@ __all__ = ["factors", "local_squared_distance_to_gemm", "local_sum_of_products_t
 def local_squared_distance_to_gemm(fgraph, node):
     """sum_k (a_ik - b_jk)^2 -> |a_i|^2 + |b_j|^2 - 2 a_i.b_j, not below 0, with both centred at the mean of b.
 
-    The difference of large numbers costs digits: the error is some eps (|a_i|^2 + |b_j|^2), after the centring that of
-    the spread of the points, not of their distance from the origin.
+    The difference of large numbers costs digits: the error is at most (d + 4) eps (|a_i|^2 + |b_j|^2) of the centred
+    points, which have the size of their spread, not of their distance from the origin.
     """
     (square,) = node.inputs
     difference = _square_root(square)
