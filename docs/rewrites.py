@@ -14,7 +14,7 @@ from symsvm.compiler import hoist, value_and_grad
 from symsvm.explain.formula import Formula
 from symsvm.explain.reading import Reader
 from symsvm.ops import KernelMatvec
-from symsvm.rewrites import PASSES, lift, stages, tile
+from symsvm.rewrites import PASSES, lift, lower, stages, tile
 from symsvm.sums import each
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -130,7 +130,7 @@ def whole():
         fired = ", ".join(f"`{name}` ({n})" for name, n in stage.fired.items())
         title = "PyTensor's canonical form" if not fired else f"After {fired}"
         yield f"{title}:\n\n" + fence(formula({"W": stage.graphs[0]}))
-    step = lift(value_and_grad(W, lam))
+    step = lower(lift(value_and_grad(W, lam)))
     yield "Only now is it differentiated; value and gradient share one product:\n\n" + fence(
         formula(dict(zip(("W", "g"), step, strict=True)))
     )

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import math
 import warnings
 
 import pytensor
@@ -145,7 +146,8 @@ def value_and_grad(W, wrt):
     # Inputs of their own, so that no pass can fold or simplify away what is to be differentiated by.
     inputs = [v.type(name=v.name) for v in variables]
     there = dict(zip(variables, inputs, strict=True))
-    (lifted,) = lift(clone_replace([W], there))
+    # Whatever its size: what is too large for the memory is tiled after differentiation, where one product serves all.
+    (lifted,) = lift(clone_replace([W], there), memory=math.inf)
     disconnected = set(variables) - set(ancestors([W]))
     gradients = pytensor.grad(lifted, inputs, disconnected_inputs="raise" if disconnected else "ignore")
     lifted, *gradients = clone_replace([lifted, *gradients], dict(zip(inputs, variables, strict=True)))

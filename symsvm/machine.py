@@ -1,5 +1,7 @@
 """Machine: the compiled functions of an objective and a solver, whatever the numbers and the data are."""
 
+import math
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
@@ -9,7 +11,7 @@ from pytensor.scan.op import Scan
 
 from symsvm.compiler import function, hoist, mode_key, value_and_grad
 from symsvm.graphs import retype, signature
-from symsvm.rewrites import largest, lift, tile
+from symsvm.rewrites import largest, lift, lower, tile
 from symsvm.rewrites.tile import gram
 
 __all__ = ["Machine", "machine_of"]
@@ -50,7 +52,7 @@ class Machine:
         self.objective = objective.over(value, self.lam, bounds)
         self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=()) for i in range(len(solver.start()))]
         state, W, g = solver.step(self.objective, self.lam, *self.extras)
-        self.step = lift([*state, W, g], memory)
+        self.step = lower(lift([*state, W, g], math.inf))
         self._graphs = {"init": solver.init(self.objective, self.lam), "project": self.objective.project(self.lam)}
         self._plans, self._fits, self._functions = {}, {}, {}
 
@@ -66,16 +68,30 @@ class Machine:
         """Whether every array of a run fits the memory, for values of these shapes."""
         shapes = tuple(np.shape(x) for x in (lam, *values))
         if shapes not in self._fits:
-            variables = [self.lam, *self.given]
-            sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, shapes, strict=True)]
-            graphs = clone_replace(self.step, dict(zip(variables, sized, strict=True)), rebuild_strict=False)
-            self._fits[shapes] = largest(graphs) <= self.memory
+            self._fits[shapes] = self._largest(self.step, shapes) <= self.memory
+            if not self._fits[shapes]:
+                self._check(self._largest(tile(self.step), shapes))
         return self._fits[shapes]
+
+    def _largest(self, graphs, shapes):
+        """The bytes of the largest array, for variables of these shapes."""
+        variables = [self.lam, *self.given]
+        sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, shapes, strict=True)]
+        return largest(clone_replace(graphs, dict(zip(variables, sized, strict=True)), rebuild_strict=False))
+
+    def _check(self, needed):
+        if needed > self.memory:
+            raise ValueError(
+                f"memory={self.memory} does not hold an array of {needed} bytes that this objective needs, and no tiles "
+                "can take its place: give more, or write the kernel as a function of sums over features."
+            )
 
     def compile_ahead(self):
         """Compile for the case that the Gram matrix fits, unless known shapes tell otherwise."""
         if largest(self.step) <= self.memory:
             self._compiled(True)
+        else:
+            self._check(largest(tile(self.step)))
 
     def compiled(self, lam, values):
         """The functions `prepare` (values -> constants) and `step`, for values of these shapes."""
@@ -84,13 +100,13 @@ class Machine:
     def _compiled(self, fits):
         if fits not in self._plans:
             constants, hoisted, step = self.plan(fits)
-            prepare = function(self.given, constants, mode=self.mode, memory=self.memory)
+            prepare = function(self.given, constants, mode=self.mode, memory=math.inf)
             # The loop hands over arrays of the right type, JAX's own among them: no check, no copy.
             step = function(
                 [self.lam, *self.extras, *hoisted, *self.given],
                 step,
                 mode=self.mode,
-                memory=self.memory,
+                memory=math.inf,  # it is planned
                 trust_input=True,
             )
             self._plans[fits] = prepare, step
@@ -127,7 +143,7 @@ class Machine:
             graphs, inputs = retype(graphs, "float64")
             graphs = graphs if fits else tile(graphs)
             given = [inputs.get(v, v) for v in (self.lam, *self.given)]
-            compiled = function(given, graphs, mode=self.mode, memory=self.memory)
+            compiled = function(given, graphs, mode=self.mode, memory=math.inf)
             self._functions["exact", fits] = compiled, [v.dtype for v in given]
         compiled, dtypes = self._functions["exact", fits]
         W, g = compiled(*(np.asarray(x, dtype=dtype) for x, dtype in zip((lam, *values), dtypes, strict=True)))

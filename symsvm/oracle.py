@@ -1,5 +1,6 @@
 """Oracle: numbers from a kernel and points, in tiles of bounded memory, and what follows from them."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from pytensor.compile.mode import get_mode
 from symsvm.compiler import function, resolve_mode
 from symsvm.kernels import Kernel
 from symsvm.matvec import form_of
+from symsvm.ops.kernel_ops import KernelGram, KernelMatvec
 from symsvm.ops.scalar_function import NotElementwise
 from symsvm.rewrites.tile import SMALL
 from symsvm.validation import points
@@ -37,19 +39,10 @@ class Oracle:
     """
 
     def __init__(self, kernel, *, dtype="float64", mode=None):
-        self._hyper, self._values = [], []
-        lifted = kernel.lift(self._input)
         self.kernel, self.dtype, self._mode = kernel, dtype, resolve_mode(mode)
-        self._A, self._B = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
-        self._lifted = lifted
-        self._forms, self._functions = {}, {}
-
-    def _input(self, name, value):
-        value = np.asarray(value, dtype="float64")
-        variable = pt.tensor(name, dtype="float64", shape=(None,) * value.ndim)
-        self._hyper.append(variable)
-        self._values.append(value)
-        return variable
+        self._symbols = _symbols(kernel, dtype)
+        self._values = []
+        kernel.lift(lambda name, value: self._values.append(np.asarray(value, dtype="float64")))
 
     def block(self, A, B):
         """The matrix K(a_i, b_j), (n_A, n_B)."""
@@ -69,72 +62,110 @@ class Oracle:
 
     def pairs(self, A, B):
         """Bind two sets of points, dense or CSR, for many blocks and products; see `Pairs`."""
+        small = np.shape(A)[0] * np.shape(B)[0] < SMALL
+        if small or self._mode is not get_mode("NUMBA"):
+            A, B = (side.toarray() if hasattr(side, "tocsr") else side for side in (A, B))
         sparse = tuple(hasattr(side, "tocsr") for side in (A, B))
-        mode, small = self._mode, np.shape(A)[0] * np.shape(B)[0] < SMALL and not any(sparse)
-        if mode is get_mode("NUMBA"):
-            form = None if small else self._form(centred=not any(sparse))
-            if form is not None:
-                return Pairs(*self._bind(form, A, B, sparse), dtype=self.dtype)
-            # For a few points NumPy is done before anything is compiled.
-            mode = get_mode("FAST_COMPILE") if small else mode
-        return _Graph(self, *(side.toarray() if hasattr(side, "tocsr") else side for side in (A, B)), mode)
+        form = self._symbols.form(centred=not any(sparse)) if self._mode is get_mode("NUMBA") else None
+        if form is None:
+            return _Graph(self, *(side.toarray() if hasattr(side, "tocsr") else side for side in (A, B)))
+        # For a few points NumPy is done before any loop is compiled.
+        return (_Few if small else Pairs)(*self._bind(form, A, B, sparse), dtype=self.dtype)
 
-    def _form(self, centred):
+    def _bind(self, form, A, B, sparse):
+        """The form, and the numbers in it for these points."""
+        same = A is B
+        A = _stored(A, self.dtype)
+        B = A if same else _stored(B, self.dtype)
+        if A.shape[1] != B.shape[1]:
+            raise ValueError(f"points must have the same features, got {A.shape[1]} and {B.shape[1]}.")
+        given = {self._symbols.A: (A, sparse[0]), self._symbols.B: (B, sparse[1])}
+        parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
+        parts += [*form.rows, *form.columns, *form.numbers]
+        values = iter(self._evaluate(parts, given))
+        kinds, data = [], []
+        for channel in form.channels:
+            kind = []
+            for matrix in (channel.A, channel.B):
+                value, is_sparse = next(values), matrix in given and given[matrix][1]
+                data += [value.data, value.indices, value.indptr] if is_sparse else [value]
+                kind.append("csr" if is_sparse else "dense")
+            data += [A.shape[1]] if "csr" in kind else []
+            data += [next(values) for _ in channel.weights]
+            kinds.append(tuple(kind))
+        number = np.dtype(self.dtype).type
+        data += [value if value.ndim else number(value) for value in values]
+        return form, tuple(kinds), data, A.shape[0], B.shape[0]
+
+    def _evaluate(self, parts, given):
+        """The values of the parts of a form."""
+        wanted = [v for v in parts if v not in given]
+        compiled = self._symbols.function("parts", wanted, "FAST_COMPILE")
+        (A, _), (B, _) = given.values()
+        if any(is_sparse for _, is_sparse in given.values()):
+            results = self._in_rows(compiled, A, B)
+        else:
+            results = compiled(A, B, *self._values)
+        results = iter([np.require(v, dtype=self.dtype, requirements=["C", "W"]) for v in results])
+        return [given[v][0] if v in given else next(results) for v in parts]
+
+    def _in_rows(self, compiled, A, B):
+        """The parts of sparse points, written out some rows at a time: vectors have one value a row."""
+        results = []
+        for i in range(0, max(1, A.shape[0], B.shape[0]), _ROWS):
+            tiles = [side[i : i + _ROWS] for side in (A, B)]
+            results.append(compiled(*(t.toarray() if hasattr(t, "tocsr") else t for t in tiles), *self._values))
+        return [np.concatenate(v) if v[0].ndim and v[0].shape[0] != 0 else v[0] for v in zip(*results, strict=True)]
+
+
+def _stored(side, dtype):
+    return side.tocsr().astype(dtype) if hasattr(side, "tocsr") else _dense(side, dtype)
+
+
+class _Symbols:
+    """The graphs of a kernel over two sets of points, and what was compiled from them, for all its numbers."""
+
+    def __init__(self, kernel, dtype):
+        self.A, self.B = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
+        self.hyper = []
+        self.kernel = kernel.lift(self._input)
+        self._forms, self._functions = {}, {}
+
+    def _input(self, name, value):
+        self.hyper.append(pt.tensor(name, dtype="float64", shape=(None,) * np.ndim(value)))
+        return self.hyper[-1]
+
+    @functools.cached_property
+    def gram(self):
+        """The graph of the matrix of pairs."""
+        return self.kernel(self.A, self.B)
+
+    def form(self, centred):
         """The form of the kernel, None if it has none."""
         if centred not in self._forms:
             try:
-                self._forms[centred] = form_of(self._lifted, self._A, self._B, centred=centred)
+                self._forms[centred] = form_of(self.kernel, self.A, self.B, centred=centred)
             except NotElementwise:
                 self._forms[centred] = None
         return self._forms[centred]
 
-    def _bind(self, form, A, B, sparse):
-        """The form, and the numbers in it for these points."""
-        sides = [
-            side.tocsr().astype(self.dtype) if hasattr(side, "tocsr") else _dense(side, self.dtype) for side in (A, B)
-        ]
-        widths = [side.shape[1] for side in sides]
-        if widths[0] != widths[1]:
-            raise ValueError(f"points must have the same features, got {widths[0]} and {widths[1]}.")
-        placeholders = (self._A, self._B)
-        kinds, data = [], []
-        for channel in form.channels:
-            kind = []
-            for matrix, placeholder, side, is_sparse in zip(
-                (channel.A, channel.B), placeholders, sides, sparse, strict=True
-            ):
-                if is_sparse and matrix is placeholder:
-                    data += [side.data, side.indices, side.indptr]
-                    kind.append("csr")
-                else:
-                    data.append(self._evaluate(matrix, *sides))
-                    kind.append("dense")
-            data += [sides[0].shape[1]] if "csr" in kind else []
-            data += [self._evaluate(w, *(side[:1] for side in sides)) for w in channel.weights]
-            kinds.append(tuple(kind))
-        data += [self._evaluate(v, *sides) for v in (*form.rows, *form.columns)]
-        number = np.dtype(self.dtype).type
-        data += [number(self._evaluate(v, *sides)) for v in form.numbers]
-        return form, tuple(kinds), data, sides[0].shape[0], sides[1].shape[0]
+    def function(self, name, outputs, mode, inputs=()):
+        """The compiled function of (A, B, the inputs, the hyper-parameters)."""
+        key = name, tuple(outputs) if name == "parts" else mode
+        if key not in self._functions:
+            inputs = [self.A, self.B, *inputs, *self.hyper]
+            self._functions[key] = function(inputs, outputs, mode=mode)
+        return self._functions[key]
 
-    def _evaluate(self, graph, A, B):
-        """The value of a part of a form; of sparse points some rows at a time, where it has one value a row."""
-        if graph is self._A or graph is self._B:
-            side = A if graph is self._A else B
-            return side.toarray() if hasattr(side, "tocsr") else side
-        if graph not in self._functions:
-            inputs = [self._A, self._B, *self._hyper]
-            self._functions[graph] = function(inputs, graph, mode="FAST_COMPILE")
-        compiled = self._functions[graph]
-        if not hasattr(A, "tocsr") and not hasattr(B, "tocsr"):
-            return np.require(compiled(A, B, *self._values), dtype=self.dtype, requirements=["C", "W"])
-        whole = [None if hasattr(side, "tocsr") else side for side in (A, B)]
-        parts = []
-        for i in range(0, max(1, A.shape[0], B.shape[0]), _ROWS):
-            tiles = [side[i : i + _ROWS] for side in (A, B)]
-            tiles = [tile.toarray() if whole[j] is None else tile for j, tile in enumerate(tiles)]
-            parts.append(compiled(*tiles, *self._values))
-        return np.concatenate([np.atleast_1d(part) for part in parts]).astype(self.dtype) if parts[0].ndim else parts[0]
+
+_SYMBOLS = {}
+
+
+def _symbols(kernel, dtype):
+    key = kernel.key, dtype
+    if key not in _SYMBOLS:
+        _SYMBOLS[key] = _Symbols(kernel, dtype)
+    return _SYMBOLS[key]
 
 
 def _dense(points, dtype):
@@ -194,11 +225,30 @@ class Pairs:
         self._loops[want](rows, columns, *self.data, q, out)
 
 
+class _Few(Pairs):
+    """The same in NumPy, without compiled loops."""
+
+    def _run(self, want, rows, columns, q, out):
+        form = self.form
+        op = KernelGram if want == "block" else KernelMatvec
+        hs = [channel.h for channel in form.channels]
+        op = op(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
+        channels, u, v, theta, _ = op.split(self.data)
+        inputs = [x for A, B, weights in channels for x in (A[rows], B[columns], *weights)]
+        inputs += [*(x[rows] for x in u), *(x[columns] for x in v), *theta]
+        storage = [None]
+        op.perform(None, [*inputs, q.T] if want == "matvec" else inputs, [storage])
+        if want == "matvec":
+            out += storage[0]
+        else:
+            out[...] = storage[0]
+
+
 class _Graph:
     """All pairs of two sets of points, from the compiled graph of the kernel."""
 
-    def __init__(self, oracle, A, B, mode):
-        self.oracle, self.mode = oracle, mode
+    def __init__(self, oracle, A, B):
+        self.oracle, self.shape, self.dtype = oracle, (len(A), len(B)), oracle.dtype
         self.A, self.B = (np.asarray(side, dtype=oracle.dtype) for side in (A, B))
 
     def block(self, rows=None, columns=None, out=None):
@@ -220,14 +270,10 @@ class _Graph:
         return out
 
     def _tiled(self, name, build, rows, columns, *more):
-        oracle = self.oracle
+        oracle, symbols = self.oracle, self.oracle._symbols
         A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
-        key = name, self.mode
-        if key not in oracle._functions:
-            inputs, output = build(oracle._lifted(oracle._A, oracle._B))
-            inputs = [oracle._A, oracle._B, *inputs, *oracle._hyper]
-            oracle._functions[key] = function(inputs, output, mode=self.mode)
-        compiled, (n, d) = oracle._functions[key], B.shape
+        inputs, output = build(symbols.gram)
+        compiled, (n, d) = symbols.function(name, output, oracle._mode, inputs), B.shape
         step = max(1, _TILE // max(1, n * d))
         starts = range(0, max(1, len(A)), step)  # one at least, for the shape
         tiles = [np.asarray(compiled(A[i : i + step], B, *more, *oracle._values)) for i in starts]

@@ -8,8 +8,9 @@ import pytest
 from problems import MODES, SOLVERS
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan import reduce
+from pytensor.tensor.math import Dot
 
-from symsvm import CSVC, RBF, Linear, Objective, ProjectedGradient, compile, grad, solve
+from symsvm import CSVC, RBF, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
 from symsvm.compiler import MODES as BACKENDS
 from symsvm.compiler import function, resolve_mode
 from symsvm.oracle import lambda_max
@@ -387,3 +388,19 @@ def test_a_number_that_a_formula_needs_is_not_lifted():
     """log(1 + exp(x)) is stable only for who knows the 1."""
     x = pt.scalar("x")
     assert function([x], pt.log(1.0 + pt.exp(x)), mode="NUMBA")(1000.0) == 1000.0
+
+
+def test_a_kernel_without_tiles_says_what_it_needs():
+    farthest = pair_kernel(lambda x, z: pt.exp(-abs(x - z).max()))
+    objective, data = svc(900, kernel=farthest)
+    program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", memory=2**22)
+    with pytest.raises(ValueError, match=r"memory=4194304 does not hold an array of \d+ bytes .* give more, or write"):
+        program.run(**data)
+
+
+def test_float32_keeps_the_one_product_of_the_quadratic_form():
+    objective, _ = svc(30)
+    for dtype in ("float32", "float64"):
+        machine = compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE", dtype=dtype).machine
+        _, _, step = machine.plan(True)
+        assert sum(isinstance(node.op, Dot) for node in toposort(step)) == 1

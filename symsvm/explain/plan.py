@@ -17,7 +17,7 @@ from symsvm.compiler import value_and_grad
 from symsvm.explain.loops import not_tiled
 from symsvm.graphs import varies
 from symsvm.ops import KernelGram, KernelMatvec
-from symsvm.rewrites import MEMORY, largest, lift
+from symsvm.rewrites import MEMORY, largest, lift, lower
 from symsvm.rewrites.tile import gram
 
 __all__ = ["Plan", "described", "memory_of", "plan_of", "size", "step_of"]
@@ -49,7 +49,7 @@ def plan_of(objective, program, originals):
 
 def _gradient(objective):
     """W and its gradient, as a machine would lift them."""
-    return lift(value_and_grad(objective.value, objective.variable))
+    return lower(lift(value_and_grad(objective.value, objective.variable), math.inf))
 
 
 def _shape(v):

@@ -113,6 +113,19 @@ class Kernel:
                 lifted[name] = variable(name, np.asarray(value) if np.ndim(value) else self._number(name))
         return type(self)(**lifted)
 
+    @property
+    def key(self):
+        """What tells the graph of a kernel from another's: all but its numbers."""
+        parts = [type(self)]
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, Kernel):
+                parts.append((name, value.key))
+            elif is_symbolic(value) or name in self.structure:
+                parts.append((name, value))
+            else:
+                parts.append((name, np.ndim(value)))
+        return tuple(parts)
+
     def check_points(self, X, name="X"):
         """Raise where the points `X` are not in the kernel's domain, or in that of a kernel inside it."""
         for value in self.get_params(deep=False).values():

@@ -103,14 +103,6 @@ class _Pairs(Op):
         args = [*sums, *(r[:, None] for r in u), *(c[None, :] for c in v), *(t[None, None] for t in theta)]
         return self.epilogue.graph(args)
 
-    def infer_shape(self, fgraph, node, shapes):
-        """The shapes of the outputs from those of the inputs."""
-        channels, *_, more = self.split(list(zip(node.inputs, shapes, strict=True)))
-        (A, B, _) = channels[0]
-        m = (A[2][1][0] - 1) if isinstance(A, tuple) and isinstance(A[0], tuple) else A[1][0]
-        n = (B[2][1][0] - 1) if isinstance(B, tuple) and isinstance(B[0], tuple) else B[1][0]
-        return [self._shape(m, n, channels, [shape for _, shape in more])]
-
     def perform(self, node, inputs, outputs):
         """Compute in NumPy, some rows at a time: the backends without loops of their own."""
         channels, u, v, theta, more = self.split(inputs)
@@ -182,9 +174,6 @@ class KernelGram(_Pairs):
     def _type(self, inputs):
         return pt.tensor(dtype=self.dtype, shape=self._lengths(inputs))
 
-    def _shape(self, m, n, channels, more):
-        return (m, n)
-
     def _wanted(self, K, part, channels, more):
         return K
 
@@ -202,9 +191,6 @@ class KernelMatvec(_Pairs):
     def _type(self, inputs):
         m, _ = self._lengths(inputs)
         return pt.tensor(dtype=self.dtype, shape=(m, *inputs[-1].type.shape[1:]))
-
-    def _shape(self, m, n, channels, more):
-        return (m, *more[0][1:])
 
     def _wanted(self, K, part, channels, more):
         return K @ more[0]
@@ -292,9 +278,6 @@ class KernelFeatures(_Pairs):
         m, _ = self._lengths(inputs)
         A = self.split(inputs)[0][self.f[0]][0]
         return pt.tensor(dtype=self.dtype, shape=(m, A.type.shape[1]))
-
-    def _shape(self, m, n, channels, more):
-        return channels[self.f[0]][0][1]
 
     def _wanted(self, K, part, channels, more):
         index, f = self.f

@@ -24,7 +24,7 @@ from symsvm.rewrites.quadratic import local_quadratic_form
 from symsvm.rewrites.reduce_to_sum import local_map_to_batch, local_reduce_to_sum
 from symsvm.rewrites.tile import local_tile
 
-__all__ = ["MEMORY", "PASSES", "TILE", "Stage", "largest", "lift", "stages", "tile"]
+__all__ = ["MEMORY", "PASSES", "TILE", "Stage", "largest", "lift", "lower", "stages", "tile"]
 
 # Bytes that arrays may take which a loop is turned into, unless `memory` says otherwise.
 MEMORY = 2**30
@@ -113,10 +113,16 @@ def lift_loops(graphs):
     return _apply(_LOOPS_DB, graphs, "symsvm")
 
 
+def lower(graphs):
+    """Return graphs that are differentiated: a quadratic form and its gradient share the product K q."""
+    fgraph = FunctionGraph(outputs=rewrite_graph(list(graphs), include=("canonicalize",), clone=True), clone=False)
+    MergeOptimizer().rewrite(fgraph)
+    return list(fgraph.outputs)
+
+
 def tile(graphs):
     """Return the graphs with products by matrices of pairs computed a tile at a time."""
-    plain = rewrite_graph(list(graphs), include=("canonicalize",), clone=True)
-    return _apply(_TILE_DB, plain, "symsvm_tiles")
+    return _apply(_TILE_DB, lower(graphs), "symsvm_tiles")
 
 
 def _apply(database, graphs, tag):

@@ -10,6 +10,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.rewriting.basic import register_canonicalize
 
+from symsvm.graphs import is_elemwise, keep
 from symsvm.rewrites.products import factors
 
 __all__ = ["QuadraticForm", "is_symmetric", "local_quadratic_form", "quadratic_form"]
@@ -63,8 +64,9 @@ def local_quadratic_form(fgraph, node):
     K, q = _matvec(matvecs[0])
     rest = [f for f in every if f is not matvecs[0]]
     scalars = [f for f in rest if f.type.shape == (1,)]
-    line = sorted(_key(f, False) for f in rest if f.type.shape != (1,))
-    if line != sorted(_key(f, False) for f in factors(q) if f.type.shape != (1,)) or not is_symmetric(K):
+    keys = _Keys()
+    line = sorted(keys(f) for f in rest if f.type.shape != (1,))
+    if line != sorted(keys(f) for f in factors(q) if f.type.shape != (1,)) or not is_symmetric(K):
         return None
     inner = [f for f in factors(q) if f.type.shape == (1,)]
     value = quadratic_form(K, q)
@@ -85,54 +87,86 @@ def is_symmetric(K):
     >>> is_symmetric(pt.exp(pt.dot(X, X.T) + X.sum(1)[:, None] + X.sum(1)[None, :])), is_symmetric(X + X.sum(0))
     (True, False)
     """
-    return K.ndim == 2 and _key(K, False) == _key(K, True)
+    keys = _Keys()
+    return K.ndim == 2 and keys(K) == keys(K, swap=True)
 
 
 _COMMUTATIVE = (Add, Mul, ScalarMaximum, ScalarMinimum)
 _EVEN = (Abs, Sqr, Cos, Cosh)
 
 
-def _key(variable, swap):
-    """Return a text that tells an expression, with its first two axes swapped if asked."""
-    node, swap = variable.owner, swap and variable.ndim > 1
-    if isinstance(variable, Constant):
-        data = np.asarray(variable.data)
-        return f"<{data.dtype} {(np.swapaxes(data, 0, 1) if swap else data).tolist()}>"
-    if node is None:
-        return f"{'transposed ' if swap else ''}#{id(variable)}"
-    op = node.op
-    if isinstance(op, Elemwise):
-        return f"{_name(op.scalar_op)}({', '.join(_parts(node, swap))})"
-    if isinstance(op, DimShuffle):
-        order = list(op.new_order)
-        if swap:
-            order[0], order[1] = order[1], order[0]
-        return _shuffled(node.inputs[0], order)
-    if isinstance(op, Dot):
-        left, right = node.inputs
-        parts = (_transposed(right), _transposed(left)) if swap else (_key(left, False), _key(right, False))
-        return f"dot({', '.join(parts)})"
-    if isinstance(op, Sum) and op.axis == (2,):
-        return f"sum2({_key(node.inputs[0], swap)})"
-    if swap:  # not looked into
-        return f"transposed #{id(variable)}"
-    return f"{_name(op)}({', '.join(_key(v, False) for v in node.inputs)})[{node.outputs.index(variable)}]"
+class _Keys:
+    """Numbers that tell expressions apart: equal for equal ones, each of which is looked at once."""
 
+    def __init__(self):
+        self._of, self._numbers = {}, {}
 
-def _name(op):
-    """An operation with its parameters, which its text may leave out (two loops are printed alike)."""
-    return f"{op}#{hash(op)}"
+    def __call__(self, variable, swap=False):
+        """The number of an expression, with its first two axes swapped if asked."""
+        swap = swap and variable.ndim > 1
+        if (variable, swap) not in self._of:
+            self._of[variable, swap] = self._number(self._structure(variable, swap))
+        return self._of[variable, swap]
 
+    def _number(self, structure):
+        return self._numbers.setdefault(structure, len(self._numbers))
 
-def _parts(node, swap):
-    """The keys of the arguments of an elementwise operation, in a fixed order where the order does not matter."""
-    scalar_op = node.op.scalar_op
-    if isinstance(scalar_op, _COMMUTATIVE):
-        return sorted(_key(v, swap) for v in _flat(node.outputs[0], type(scalar_op)))
-    parts = [_key(v, swap) for v in node.inputs]
-    if isinstance(scalar_op, _EVEN) or _is_even_power(node):
-        parts[0] = min(parts[0], _negated(node.inputs[0], swap))
-    return parts
+    def _structure(self, variable, swap):
+        node = variable.owner
+        if isinstance(variable, Constant):
+            data = np.asarray(variable.data)
+            data = np.swapaxes(data, 0, 1) if swap else data
+            return "constant", str(data.dtype), data.shape, data.tobytes()
+        if node is None:
+            return "input", variable, swap
+        op = node.op
+        if isinstance(op, Elemwise):
+            return op.scalar_op, *self._parts(node, swap)
+        if isinstance(op, DimShuffle):
+            order = list(op.new_order)
+            if swap:
+                order[0], order[1] = order[1], order[0]
+            return self._shuffled(node.inputs[0], order)
+        if isinstance(op, Dot):
+            left, right = node.inputs
+            if swap:
+                return "dot", self._transposed(right), self._transposed(left)
+            return "dot", self._plain(left), self._plain(right)
+        if isinstance(op, Sum) and op.axis == (2,):
+            return "sum", self(node.inputs[0], swap)
+        if swap:  # not looked into
+            return "transposed", variable
+        return op, node.outputs.index(variable), *(self(v) for v in node.inputs)
+
+    def _parts(self, node, swap):
+        """The numbers of the arguments of an elementwise operation, in a fixed order where the order does not matter."""
+        scalar_op = node.op.scalar_op
+        if isinstance(scalar_op, _COMMUTATIVE):
+            return sorted(self(v, swap) for v in _flat(node.outputs[0], type(scalar_op)))
+        parts = [self(v, swap) for v in node.inputs]
+        if isinstance(scalar_op, _EVEN) or _is_even_power(node):
+            parts[0] = min(parts[0], self._negated(node.inputs[0], swap))
+        return parts
+
+    def _negated(self, variable, swap):
+        """The number of v - u for u - v."""
+        node = variable.owner
+        if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub):
+            return self._number((node.op.scalar_op, *(self(v, swap) for v in reversed(node.inputs))))
+        return self(variable, swap)
+
+    def _shuffled(self, source, order):
+        while source.owner is not None and isinstance(source.owner.op, DimShuffle):
+            inner = source.owner.op.new_order
+            order = ["x" if i == "x" else inner[i] for i in order]
+            source = source.owner.inputs[0]
+        return "shuffled", tuple(order), self(source)
+
+    def _plain(self, matrix):
+        return self._number(self._shuffled(matrix, [0, 1]))
+
+    def _transposed(self, matrix):
+        return self._number(self._shuffled(matrix, [1, 0]))
 
 
 def _flat(variable, kind):
@@ -150,28 +184,6 @@ def _is_even_power(node):
     return isinstance(exponent, Constant) and bool((np.asarray(exponent.data) % 2 == 0).all())
 
 
-def _negated(variable, swap):
-    """The key of v - u for u - v."""
-    node = variable.owner
-    if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub):
-        return f"{_name(node.op.scalar_op)}({', '.join(_key(v, swap) for v in reversed(node.inputs))})"
-    return _key(variable, swap)
-
-
-def _shuffled(source, order):
-    while source.owner is not None and isinstance(source.owner.op, DimShuffle):
-        inner = source.owner.op.new_order
-        order = ["x" if i == "x" else inner[i] for i in order]
-        source = source.owner.inputs[0]
-    if order == list(range(source.ndim)):
-        return _key(source, False)
-    return f"{order} of {_key(source, False)}"
-
-
-def _transposed(matrix):
-    return _shuffled(matrix, [1, 0])
-
-
 def _matvec(variable):
     """(K, q) of K.q, which PyTensor writes as K.q[:, None] without its last axis; else None."""
     node = variable.owner
@@ -181,7 +193,11 @@ def _matvec(variable):
     if node is None or not isinstance(node.op, Dot):
         return None
     K, column = node.inputs
-    shuffle = column.owner
-    if shuffle is None or not isinstance(shuffle.op, DimShuffle) or shuffle.op.new_order != (0, "x"):
-        return None
-    return K, shuffle.inputs[0]
+    return (K, _vector(column)) if column.type.shape[1] == 1 else None
+
+
+def _vector(column):
+    """A column as a vector: q of q[:, None], and of what PyTensor's canonical form makes of it, a product of columns."""
+    if is_elemwise(column):
+        return column.owner.op(*(_vector(v) for v in column.owner.inputs))
+    return keep(column, (0,))
