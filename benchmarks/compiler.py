@@ -205,7 +205,8 @@ def grid(m):
             runs.append(time.perf_counter() - began)
     print(
         f"A grid of 5 x 5 over C and sigma, m = {m}: compiled once with the first run in {first:.1f} s, then a run "
-        f"without steps (checks, Gram matrix, certificate) takes {1e3 * np.median(runs):.1f} ms, {1e3 * max(runs):.1f} at most"
+        f"without steps (checks, Gram matrix, certificate) takes {1e3 * np.median(runs):.1f} ms, "
+        f"{1e3 * max(runs):.1f} at most"
     )
 
 

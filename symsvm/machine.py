@@ -82,8 +82,8 @@ class Machine:
     def _check(self, needed):
         if needed > self.memory:
             raise ValueError(
-                f"memory={self.memory} does not hold an array of {needed} bytes that this objective needs, and no tiles "
-                "can take its place: give more, or write the kernel as a function of sums over features."
+                f"memory={self.memory} does not hold an array of {needed} bytes that this objective needs, and no "
+                "tiles can take its place: give more, or write the kernel as a function of sums over features."
             )
 
     def compile_ahead(self):

@@ -106,7 +106,10 @@ def gram(X, Z, k):
 
 
 def qp(Q, p, lower, upper, a=None, c=0.0):
-    """minimise 1/2 v'Qv + p'v subject to lower <= v <= upper, a'v = c, by Clarabel's interior-point method."""
+    """minimise 1/2 v'Qv + p'v subject to lower <= v <= upper, a'v = c, by Clarabel's interior-point method.
+
+    a may be a matrix, with one row and one entry of c an equality.
+    """
     m = len(p)
     lower, upper = np.broadcast_to(lower, m).astype(float), np.broadcast_to(upper, m).astype(float)
     eye = sparse.eye(m, format="csr")
@@ -115,8 +118,9 @@ def qp(Q, p, lower, upper, a=None, c=0.0):
     limits = [upper[below], -lower[above]]
     cones = [clarabel.NonnegativeConeT(int(below.sum() + above.sum()))]
     if a is not None:
-        rows, limits = [sparse.csr_matrix(a[None]), *rows], [np.array([c]), *limits]
-        cones = [clarabel.ZeroConeT(1), *cones]
+        a, c = np.atleast_2d(a), np.atleast_1d(c)
+        rows, limits = [sparse.csr_matrix(a), *rows], [c, *limits]
+        cones = [clarabel.ZeroConeT(len(c)), *cones]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12

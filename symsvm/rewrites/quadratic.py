@@ -139,7 +139,7 @@ class _Keys:
         return op, node.outputs.index(variable), *(self(v) for v in node.inputs)
 
     def _parts(self, node, swap):
-        """The numbers of the arguments of an elementwise operation, in a fixed order where the order does not matter."""
+        """The numbers of the arguments of an elementwise operation, in a fixed order where that does not matter."""
         scalar_op = node.op.scalar_op
         if isinstance(scalar_op, _COMMUTATIVE):
             return sorted(self(v, swap) for v in _flat(node.outputs[0], type(scalar_op)))
@@ -197,7 +197,7 @@ def _matvec(variable):
 
 
 def _vector(column):
-    """A column as a vector: q of q[:, None], and of what PyTensor's canonical form makes of it, a product of columns."""
+    """A column as a vector: q of q[:, None], or of what PyTensor's canonical form makes of it, columns multiplied."""
     if is_elemwise(column):
         return column.owner.op(*(_vector(v) for v in column.owner.inputs))
     return keep(column, (0,))
