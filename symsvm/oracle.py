@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.compile.mode import get_mode
+from pytensor.compile.mode import Mode, get_mode
 
 from symsvm.compiler import function, resolve_mode
 from symsvm.kernels import Kernel
@@ -17,6 +17,8 @@ from symsvm.validation import points
 
 __all__ = ["Mercer", "Oracle", "Pairs", "lambda_max", "mercer"]
 
+# Python calls NumPy: sums over points are not worth a compilation, nor what PyTensor's other modes import.
+_PLAIN = Mode("py", "fast_compile")
 # Entries of the largest array inside a tile of a compiled graph, (rows, n, d) for a kernel that subtracts points.
 _TILE = 2**19
 # Rows of sparse points that are written out at a time.
@@ -100,7 +102,7 @@ class Oracle:
     def _evaluate(self, parts, given):
         """The values of the parts of a form."""
         wanted = [v for v in parts if v not in given]
-        compiled = self._symbols.function("parts", wanted, "FAST_COMPILE")
+        compiled = self._symbols.function("parts", wanted, _PLAIN)
         (A, _), (B, _) = given.values()
         if any(is_sparse for _, is_sparse in given.values()):
             results = self._in_rows(compiled, A, B)

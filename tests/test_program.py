@@ -357,8 +357,8 @@ def test_a_loop_that_stays_refuses_another_type():
 
 def test_objectives_of_one_structure_share_one_compilation():
     machines = set()
-    for C in (0.5, 1.0, 10.0):
-        for sigma in (0.5, 1.0, 2.5):
+    for C in (1.0, 10.0):
+        for sigma in (0.5, 2.5):
             objective, data = svc(40, C, RBF(sigma))
             program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE")
             machines.add(id(program.machine))

@@ -1,5 +1,7 @@
 """ScalarFunction: a function of numbers taken out of an elementwise graph, written as source for an inner loop."""
 
+import importlib
+
 import numpy as np
 import pytensor
 import pytensor.scalar as ps
@@ -9,7 +11,6 @@ from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from scipy.special import erf, expit
 
 from symsvm.graphs import number, retype
 
@@ -217,6 +218,13 @@ def _products(x, n):
 
 # Types that a number may be cast to.
 TYPES = (*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64")
+
+
+def _special(name):
+    """A function of scipy.special, which is slow to import and seldom needed."""
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
 _NUMPY = {
     **{name: getattr(np, name) for name in TYPES},
     **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh", "expm1", "log1p", "sin", "cos", "tan")},
@@ -227,8 +235,8 @@ _NUMPY = {
     "inf": np.inf,
     "nan": np.nan,
     "bool": np.bool_,
-    "erf": erf,
-    "sigmoid": expit,
+    "erf": lambda x: _special("erf")(x),
+    "sigmoid": lambda x: _special("expit")(x),
 }
 _INFIX = {
     ps.Add: "+",
