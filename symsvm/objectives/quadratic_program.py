@@ -1,0 +1,180 @@
+"""QuadraticProgram: the dual of every support vector machine in one description.
+
+    minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
+
+The variable z_i stands for a point, K_ij = K(x_point(i), x_point(j)); D is diagonal. With z_i = y_i lam_i the dual of
+the C-SVC (Eq. 21) has p = -y, bounds between 0 and C y_i, one group and the total 0. Regression has two variables a
+point.
+With no group there is no equality (no intercept, or one that is part of the kernel, K + 1).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["QuadraticProgram", "csvc", "nu_svc", "nu_svr", "one_class", "svr"]
+
+
+@dataclass(frozen=True)
+class QuadraticProgram:
+    """minimise 1/2 z.(K + D) z + p.z subject to bounds and one equality a group; see the head of this file.
+
+    Attributes
+    ----------
+    p, lower, upper : vectors, one entry a variable; infinite bounds where D is positive.
+    point : the index of the point that each variable stands for.
+    group : the index of each variable's equality, -1 for all of them if there is none.
+    total : the right-hand sides of the equalities.
+    diagonal : D.
+    """
+
+    p: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    point: np.ndarray
+    group: np.ndarray
+    total: np.ndarray
+    diagonal: np.ndarray
+
+    @property
+    def n(self):
+        """The number of variables."""
+        return len(self.p)
+
+    def start(self):
+        """A feasible point: as near 0 as the bounds allow, then one variable after another until the totals are met."""
+        z = np.clip(0.0, self.lower, self.upper)
+        for g, total in enumerate(self.total):
+            members = np.flatnonzero(self.group == g)
+            missing = total - z[members].sum()
+            room = np.abs((self.upper if missing > 0 else self.lower)[members] - z[members])
+            room = np.minimum(room, abs(missing))
+            filled = np.cumsum(room)
+            share = np.clip(abs(missing) - (filled - room), 0, room)
+            if len(members) == 0 or filled[-1] < abs(missing) * (1 - 1e-12):
+                raise ValueError(f"no point is feasible: the bounds do not allow the total {total:g}.")
+            z[members] += np.sign(missing) * share
+        return z
+
+    def gradient(self, Kz, z):
+        """F = (K + D) z + p from the products Kz, one a point."""
+        return Kz[self.point] + self.diagonal * z + self.p
+
+    def value(self, Kz, z):
+        """The objective."""
+        return float(0.5 * z @ (Kz[self.point] + self.diagonal * z) + self.p @ z)
+
+    def multipliers(self, F, z):
+        """Return (b, violation): for each group the b with F_i + b = 0 at free z_i, and the largest KKT violation."""
+        bs, worst = [], 0.0
+        below, above = z < self.upper, z > self.lower
+        for g in range(max(1, len(self.total))):
+            members = self.group == g if len(self.total) else np.ones(self.n, dtype=bool)
+            up, low = members & below, members & above
+            least = np.min(F, where=up, initial=np.inf)
+            most = np.max(F, where=low, initial=-np.inf)
+            if not len(self.total):
+                return np.zeros(0), float(max(0.0, -least, most))
+            free = up & low
+            if free.any():
+                b = -float(F[free].mean())
+            else:
+                ends = [end for end in (least, most) if np.isfinite(end)]
+                b = -sum(ends) / len(ends) if ends else 0.0
+            bs.append(b)
+            worst = max(worst, most - least)
+        return np.array(bs), float(worst)
+
+    def gap(self, Kz, z, b):
+        """The duality gap at the multipliers b: sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i.
+
+        f = Kz + p + b; the minimum is over the bounds. For the C-SVC it is P - D of Eq. 16 and 21.
+        """
+        f = Kz[self.point] + self.p + (b[self.group] if len(b) else 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.where(self.diagonal > 0, -f / self.diagonal, np.where(f > 0, -np.inf, np.inf))
+        best = np.clip(best, self.lower, self.upper)
+        best = np.where((f == 0) & (self.diagonal == 0), z, best)
+        terms = 0.5 * self.diagonal * (z - best) * (z + best) + (z - best) * f
+        return float(terms.sum())
+
+    def infeasibility(self, z):
+        """The largest violation of a bound or an equality."""
+        sums = [abs(z[self.group == g].sum() - total) for g, total in enumerate(self.total)]
+        return float(np.max([0.0, np.max(self.lower - z), np.max(z - self.upper), *sums]))
+
+
+def _program(p, lower, upper, *, point=None, group=None, total=(0.0,), diagonal=0.0):
+    p = np.asarray(p, dtype="float64")
+    n = len(p)
+    point = np.arange(n) if point is None else point
+    group = np.zeros(n, dtype="int64") if group is None else group
+    full = [np.array(np.broadcast_to(v, n), dtype="float64") for v in (lower, upper, diagonal)]
+    return QuadraticProgram(p, full[0], full[1], point, group, np.asarray(total, dtype="float64"), full[2])
+
+
+def csvc(y, C, *, squared=False, intercept=True):
+    """The dual of the C-SVC in z = y lam (Eq. 21), C a number or one a point; `squared` penalises xi^2.
+
+    With squared slacks lam has no upper bound, and D = 1 / (2 C).
+    """
+    C = np.broadcast_to(C, len(y)).astype("float64")
+    most = np.where(C > 0, np.inf, 0.0) if squared else C
+    with np.errstate(divide="ignore"):
+        diagonal = np.where(C > 0, 1 / (2 * C), 0.0) if squared else 0.0
+    lower, upper = np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
+    return _program(-y, lower, upper, diagonal=diagonal, **_equality(len(y), intercept))
+
+
+def _equality(n, intercept):
+    return {} if intercept else {"group": np.full(n, -1), "total": ()}
+
+
+def svr(y, C, epsilon, *, squared=False, intercept=True):
+    """The dual of epsilon-insensitive regression in z = alpha - alpha': two variables a point, z >= 0 and z <= 0.
+
+    A point inside the tube has both at 0, one outside has one of them at its bound.
+    """
+    m = len(y)
+    C = np.broadcast_to(C, m).astype("float64")
+    most = np.where(C > 0, np.inf, 0.0) if squared else C
+    with np.errstate(divide="ignore"):
+        diagonal = np.tile(np.where(C > 0, 1 / (2 * C), 0.0), 2) if squared else 0.0
+    zero = np.zeros(m)
+    return _program(
+        np.concatenate([epsilon - y, -epsilon - y]),
+        np.concatenate([zero, -most]),
+        np.concatenate([most, zero]),
+        point=np.tile(np.arange(m), 2),
+        diagonal=diagonal,
+        **_equality(2 * m, intercept),
+    )
+
+
+def one_class(weights, nu):
+    """The dual of the one-class machine: 0 <= z_i <= weight_i, sum z = nu sum of weights."""
+    weights = np.asarray(weights, dtype="float64")
+    return _program(np.zeros(len(weights)), 0.0, weights, total=(nu * weights.sum(),))
+
+
+def nu_svc(y, nu, weights=None):
+    """The dual of the nu-SVC in z = y lam: both classes sum to nu m / 2 in absolute value, 0 <= lam_i <= weight_i."""
+    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype="float64")
+    half = nu * weights.sum() / 2
+    lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
+    return _program(np.zeros(len(y)), lower, upper, group=np.where(y > 0, 0, 1), total=(half, -half))
+
+
+def nu_svr(y, C, nu, weights=None):
+    """The dual of the nu-SVR: as `svr` with epsilon found, alpha and alpha' each sum to C nu m / 2."""
+    m = len(y)
+    most = C * (np.ones(m) if weights is None else np.asarray(weights, dtype="float64"))
+    half, zero = nu * most.sum() / 2, np.zeros(m)
+    return _program(
+        np.concatenate([-y, -y]),
+        np.concatenate([zero, -most]),
+        np.concatenate([most, zero]),
+        point=np.tile(np.arange(m), 2),
+        group=np.repeat([0, 1], m),
+        total=(half, -half),
+    )

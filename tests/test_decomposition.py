@@ -1,0 +1,144 @@
+"""The fast solver against an independent one, on every form of the quadratic program."""
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symsvm import RBF, Laplacian, Linear, Polynomial
+from symsvm.objectives import quadratic_program as programs
+from symsvm.oracle import Oracle
+from symsvm.solvers import decomposition
+from symsvm.solvers.decomposition import decompose
+
+KERNELS = {"rbf": RBF(1.0), "linear": Linear(), "polynomial": Polynomial(2, coef0=1.0), "laplacian": Laplacian(0.5)}
+FORMS = {
+    "svc": lambda y, t, C: programs.csvc(y, C),
+    "svc, one bound a point": lambda y, t, C: programs.csvc(y, C * (np.arange(len(y)) % 3)),
+    "svc, squared": lambda y, t, C: programs.csvc(y, C, squared=True),
+    "svc, no intercept": lambda y, t, C: programs.csvc(y, C, intercept=False),
+    "svr": lambda y, t, C: programs.svr(t, C, 0.1),
+    "svr, squared": lambda y, t, C: programs.svr(t, C, 0.1, squared=True),
+    "svr, no intercept": lambda y, t, C: programs.svr(t, C, 0.1, intercept=False),
+    "one class": lambda y, t, C: programs.one_class(np.ones(len(y)), 0.3),
+    "nu-svc": lambda y, t, C: programs.nu_svc(y, 0.9 * min((y > 0).mean(), (y < 0).mean())),
+    "nu-svr": lambda y, t, C: programs.nu_svr(t, C, 0.4),
+}
+
+
+def data(m, seed, *, duplicates=False, constant=False, tiny_class=False):
+    """Points, labels and targets, with the troubles asked for."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 3))
+    if constant:
+        X[:, 1] = 2.0
+    if duplicates:
+        X[m // 2 :] = X[: m - m // 2]
+    y = np.where(rng.random(m) < (0.05 if tiny_class else 0.5), 1.0, -1.0)
+    y[:2] = [1.0, -1.0]
+    return X, y, np.sin(X[:, 0]) + 0.1 * rng.normal(size=m)
+
+
+def minimise(qp, kernel, X, **run):
+    """Solve by decomposition; return the result and the full matrix of the program."""
+    exact = Oracle(kernel).pairs(X, X)
+    result = decompose(qp, Oracle(kernel, dtype="float32").pairs(X, X), lambda: exact, **run)
+    return result, exact.block()
+
+
+def reference(qp, K, scale=1.0):
+    """The optimum by the independent solver, in variables of the size of C: interior points need that."""
+    Q = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
+    rows = np.array([qp.group == g for g in range(len(qp.total))], dtype=float)
+    equalities = (rows, qp.total / scale) if len(qp.total) else ()
+    z = scale * oracles.qp(scale * Q, qp.p, qp.lower / scale, qp.upper / scale, *equalities)
+    return 0.5 * z @ Q @ z + qp.p @ z
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    form=st.sampled_from(sorted(FORMS)),
+    kernel=st.sampled_from(sorted(KERNELS)),
+    m=st.integers(3, 60),
+    seed=st.integers(0, 10**6),
+    log_C=st.floats(-6, 3),
+    troubles=st.fixed_dictionaries({name: st.booleans() for name in ("duplicates", "constant", "tiny_class")}),
+)
+def test_it_meets_an_independent_solver_on_every_form(form, kernel, m, seed, log_C, troubles):
+    X, y, t = data(m, seed, **troubles)
+    qp = FORMS[form](y, t, 10.0**log_C)
+    result, K = minimise(qp, KERNELS[kernel], X, tol=1e-6, time_limit=2.0)
+    C = 1.0 if form in ("one class", "nu-svc") else 10.0**log_C
+    best = min(reference(qp, K, scale) for scale in (1.0, C**0.5, C))
+    W = qp.value(result.Kz, result.z)
+    assert qp.infeasibility(result.z) <= 1e-9 * max(1.0, np.abs(result.z).sum())
+    np.testing.assert_allclose(result.Kz, K @ np.bincount(qp.point, result.z, len(K)), rtol=1e-9, atol=1e-9 * C)
+    b, violation = qp.multipliers(qp.gradient(result.Kz, result.z), result.z)
+    gap = qp.gap(result.Kz, result.z, b)
+    scale, rounding = max(abs(best), 1e-3 * C), 1e-12 * (1 + np.abs(result.z).sum() * max(1.0, np.abs(result.Kz).max()))
+    # Interior points lose digits where bounds are far from the solution; the gap bounds what is lost here.
+    assert W - best <= max(1e-6 * scale, gap) + rounding
+    assert gap >= -rounding
+    if result.stopped == "tol":
+        assert violation <= 1e-6
+        assert gap <= 1e-6 * (np.abs(result.z).sum() + C * len(y) * (not np.isinf(qp.upper).any())) + rounding
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_is_solved_to_its_optimum(form):
+    X, y, t = data(50, 3)
+    qp = FORMS[form](y, t, 2.0)
+    result, K = minimise(qp, RBF(1.0), X, tol=1e-8)
+    assert result.stopped == "tol"
+    assert qp.value(result.Kz, result.z) == pytest.approx(reference(qp, K), rel=1e-9, abs=1e-9)
+    b, _ = qp.multipliers(qp.gradient(result.Kz, result.z), result.z)
+    assert 0 <= qp.gap(result.Kz, result.z, b) + 1e-12 <= 1e-5
+    assert result.trace["violation"][-1] <= 1e-8
+
+
+def test_working_sets_shrinking_and_float32_change_nothing(monkeypatch):
+    X, y, _ = data(400, 5)
+    qp = programs.csvc(y, 5.0)
+    whole, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
+    monkeypatch.setattr(decomposition, "WHOLE", 0)
+    monkeypatch.setattr(decomposition, "JOIN", 16)
+    parts, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
+    again, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
+    assert parts.n_iter > 3
+    assert parts.stopped == whole.stopped == "tol"
+    assert qp.value(parts.Kz, parts.z) == pytest.approx(qp.value(whole.Kz, whole.z), rel=1e-7)
+    np.testing.assert_array_equal(parts.z, again.z)  # the same bits twice
+
+
+def test_every_way_to_stop_returns_a_feasible_point():
+    X, y, _ = data(300, 7)
+    qp = programs.csvc(y, 100.0)
+    stops = {
+        "max_iter": {"max_iter": 0},
+        "time_limit": {"time_limit": 0.0},
+        "callback": {"callback": lambda row: True},
+    }
+    for why, run in stops.items():
+        result, _ = minimise(qp, RBF(1.0), X, tol=1e-9, **run)
+        assert result.stopped == why
+        assert qp.infeasibility(result.z) <= 1e-10
+
+    def interrupt(row):
+        raise KeyboardInterrupt
+
+    result, _ = minimise(qp, RBF(1.0), X, callback=interrupt)
+    assert result.stopped == "interrupt"
+
+
+def test_a_start_is_continued_from():
+    X, y, _ = data(200, 9)
+    first, _ = minimise(programs.csvc(y, 1.0), RBF(1.0), X, tol=1e-4)
+    second, _ = minimise(programs.csvc(y, 1.0), RBF(1.0), X, tol=1e-4, start=first.z)
+    assert second.n_iter == 0
+    np.testing.assert_array_equal(second.z, first.z)
+
+
+def test_totals_that_the_bounds_do_not_allow_say_so():
+    with pytest.raises(ValueError, match="no point is feasible"):
+        programs.nu_svc(np.array([1.0, -1.0, -1.0]), 0.9).start()
