@@ -13,10 +13,10 @@ from symsvm.explain import explain
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
 from symsvm.matvec import kernel_matvec
 from symsvm.objectives import CSVC, Objective
-from symsvm.oracle import mercer
 from symsvm.paper import SVM_parallel
 from symsvm.program import Program, Solution, compile
 from symsvm.solvers import ProjectedGradient, solve
+from symsvm.spectrum import mercer
 from symsvm.sums import sum_over
 from symsvm.version import __version__
 

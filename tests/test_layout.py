@@ -31,6 +31,7 @@ ORDER = (
     "matvec",
     "compiler",
     "oracle",
+    "spectrum",
     "machine",
     "program",
     "solvers",

@@ -13,7 +13,7 @@ from pytensor.tensor.math import Dot
 from symsvm import CSVC, RBF, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
 from symsvm.compiler import MODES as BACKENDS
 from symsvm.compiler import function, resolve_mode
-from symsvm.oracle import lambda_max
+from symsvm.spectrum import lambda_max
 
 RNG = np.random.default_rng(2)
 M = 6

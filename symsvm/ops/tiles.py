@@ -16,6 +16,7 @@ import functools
 import hashlib
 import inspect
 import math
+import sys
 import textwrap
 
 import numba
@@ -67,7 +68,7 @@ def compile_tiles(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds=None, 
 @functools.cache
 def _compile(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f):
     source = _Source(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f).text()
-    key = hashlib.sha256((source + _own_source()).encode()).hexdigest()
+    key = hashlib.sha256((source + _OWN_SOURCE).encode()).hexdigest()
     scope = _scope(epilogue.dtype)
     # Inner functions first: each is compiled into the loop that calls it.
     parts = source.split(_BREAK)
@@ -82,10 +83,10 @@ _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": Fal
 _BREAK = "\n# ---\n"
 
 
-@functools.cache
-def _own_source():
-    """What the compiled code depends on beside its own source: the functions below and those of vector_math."""
-    return inspect.getsource(vector_math) + inspect.getsource(inspect.getmodule(_own_source)) + numba.__version__
+# What the compiled code depends on beside its own source, as it is now: the functions below and those of vector_math.
+_OWN_SOURCE = (
+    "".join(inspect.getsource(sys.modules[name]) for name in (__name__, vector_math.__name__)) + numba.__version__
+)
 
 
 def _defined(source):
