@@ -73,7 +73,6 @@ def function(inputs, outputs, *, mode=None, memory=None, trust_input=False):
     variables, numbers = leaves(outputs)
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
     own = [*inputs, *numbers, *shared]
-    # Of an array that a user shares any other length may come next.
     key = signature(own, outputs), mode_key(mode), memory, trust_input
     if key not in _COMPILED:
         fresh = [v.type(name=v.name) for v in own]

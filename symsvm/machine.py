@@ -14,7 +14,7 @@ from symsvm.graphs import retype, signature
 from symsvm.rewrites import largest, lift, lower, tile
 from symsvm.rewrites.tile import gram
 
-__all__ = ["Machine", "machine_of"]
+__all__ = ["Machine", "machine_of", "planned"]
 
 _MACHINES = {}
 
@@ -31,6 +31,14 @@ def machine_of(objective, given, solver, mode, memory, dtype):
     if key not in _MACHINES:
         _MACHINES[key] = Machine(objective, given, solver, mode, memory, dtype)
     return _MACHINES[key]
+
+
+def planned(step, changing, mode):
+    """Split a step at what does not depend on `changing`: return (constants, the inputs they become, the step)."""
+    constants, hoisted, step = hoist(step, changing)
+    if mode is get_mode("NUMBA"):  # whose loops need less time and room than what PyTensor makes of the graph
+        constants = [gram(v) for v in constants]
+    return constants, hoisted, step
 
 
 class Machine:
@@ -58,20 +66,21 @@ class Machine:
 
     def plan(self, fits):
         """The graphs of (constants, step), and the inputs that carry the constants into the step."""
-        step = self.step if fits else tile(self.step)
-        constants, hoisted, step = hoist(step, [self.lam, *self.extras])
-        if self.mode is get_mode("NUMBA"):  # whose loops are faster than what PyTensor makes of the graph
-            constants = [gram(v) for v in constants]
-        return constants, hoisted, step
+        return planned(self.step if fits else tile(self.step), [self.lam, *self.extras], self.mode)
 
     def fits(self, lam, values):
         """Whether every array of a run fits the memory, for values of these shapes."""
         shapes = tuple(np.shape(x) for x in (lam, *values))
         if shapes not in self._fits:
-            self._fits[shapes] = self._largest(self.step, shapes) <= self.memory
+            self._fits[shapes] = self._largest(self._held(), shapes) <= self.memory
             if not self._fits[shapes]:
                 self._check(self._largest(tile(self.step), shapes))
         return self._fits[shapes]
+
+    def _held(self):
+        """The graphs of all that is computed where the Gram matrix is held."""
+        constants, _, step = self.plan(True)
+        return [*constants, *step]
 
     def _largest(self, graphs, shapes):
         """The bytes of the largest array, for variables of these shapes."""
@@ -88,7 +97,7 @@ class Machine:
 
     def compile_ahead(self):
         """Compile for the case that the Gram matrix fits, unless known shapes tell otherwise."""
-        if largest(self.step) <= self.memory:
+        if largest(self._held()) <= self.memory:
             self._compiled(True)
         else:
             self._check(largest(tile(self.step)))

@@ -10,7 +10,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan import reduce
 from pytensor.tensor.math import Dot
 
-from symsvm import CSVC, RBF, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
+from symsvm import CSVC, RBF, Laplacian, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
 from symsvm.compiler import MODES as BACKENDS
 from symsvm.compiler import function, resolve_mode
 from symsvm.spectrum import lambda_max
@@ -404,3 +404,14 @@ def test_float32_keeps_the_one_product_of_the_quadratic_form():
         machine = compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE", dtype=dtype).machine
         _, _, step = machine.plan(True)
         assert sum(isinstance(node.op, Dot) for node in toposort(step)) == 1
+
+
+def test_a_sum_over_features_needs_room_for_the_matrix_alone():
+    """The distances of the Laplacian are (m, m, d) numbers to PyTensor, and none of them to the loops of the kernel."""
+    objective, data = svc(600, kernel=Laplacian(0.5))
+    values = [data["X"], data["y"], 0.5, 1.0]
+    fits = {
+        mode: compile(objective, ProjectedGradient(), mode=mode, memory=2**22).machine.fits(data["start"], values)
+        for mode in ("NUMBA", "FAST_COMPILE")
+    }
+    assert fits == {"NUMBA": True, "FAST_COMPILE": False}

@@ -85,7 +85,7 @@ def memory_of(plan, fits, step, held, others):
         reason = not_tiled(sized)
         return (
             f"too small: an array of {size(largest(sized))} does not fit the memory of {limit}, and there are no tiles"
-            f"{'' if reason is None else f', for {reason}'}; it is held all the same."
+            f"{'' if reason is None else f', for {reason}'}; a program stops before it and says so."
         )
     if not held:
         return f"nothing that W needs can be computed ahead of the steps; the memory is {limit}."

@@ -15,6 +15,7 @@ from symsvm.explain.plan import described, memory_of, plan_of, size, step_of
 from symsvm.explain.reading import Reader
 from symsvm.graphs import leaves
 from symsvm.kernels import Kernel
+from symsvm.machine import planned
 from symsvm.objectives import Objective
 from symsvm.program import Program
 from symsvm.rewrites import MEMORY, PASSES, largest, stages, tile
@@ -67,7 +68,8 @@ def report(x):
     written, drawn = (Formula({"W": W}, reader.rows, loops=each) for each in (False, True))
     fired, notes = _passes(objective.value, reader)
     plan = plan_of(objective, program, originals)
-    fits = largest(plan.sizes(plan.step)) <= plan.memory
+    constants, _, left = planned(plan.step, [plan.lam, *plan.extras], mode)
+    fits = largest(plan.sizes([*constants, *left])) <= plan.memory
     step = plan.step
     if not fits:
         with counting() as tiled:
