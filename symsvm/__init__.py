@@ -12,10 +12,10 @@ from symsvm.compiler import grad
 from symsvm.explain import explain
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
 from symsvm.matvec import kernel_matvec
-from symsvm.objectives import CSVC, Objective
+from symsvm.objectives import CSVC, KernelDual, Objective, QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
 from symsvm.paper import SVM_parallel
 from symsvm.program import Program, Solution, compile
-from symsvm.solvers import ProjectedGradient, solve
+from symsvm.solvers import AcceleratedGradient, Decomposition, ProjectedGradient, path, solve
 from symsvm.spectrum import mercer
 from symsvm.sums import sum_over
 from symsvm.version import __version__
@@ -23,8 +23,11 @@ from symsvm.version import __version__
 __all__ = [
     "CSVC",
     "RBF",
+    "AcceleratedGradient",
     "Certificate",
+    "Decomposition",
     "Kernel",
+    "KernelDual",
     "Laplacian",
     "Linear",
     "Objective",
@@ -32,16 +35,23 @@ __all__ = [
     "Precomputed",
     "Program",
     "ProjectedGradient",
+    "QuadraticProgram",
     "SVM_parallel",
     "Sigmoid",
     "Solution",
     "__version__",
     "compile",
+    "csvc",
     "explain",
     "grad",
     "kernel_matvec",
     "mercer",
+    "nu_svc",
+    "nu_svr",
+    "one_class",
     "pair_kernel",
+    "path",
     "solve",
     "sum_over",
+    "svr",
 ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Certificate", "certify", "certify_svc", "infeasibility", "multiplier"]
+__all__ = ["Certificate", "certify", "certify_svc", "infeasibility", "multiplier", "status"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Certificate:
     W : the objective (minimised) at the point.
     infeasibility : max(|a.lam - c|, the largest violation of a bound) (Eq. 9, 11).
     violation : the largest violation of the KKT conditions (Eq. 10, 19); LIBSVM compares it with its tolerance.
-    b : the multiplier of the equality, which is the intercept; None without one.
+    b : the multiplier of the equality, which is the intercept; None without one, an array for several.
     primal, dual, gap : P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
     status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known
         to be convex), `feasible` (the violation exceeds tol), `infeasible`, or `diverged` (something is not finite).
@@ -35,7 +35,7 @@ class Certificate:
     W: float
     infeasibility: float
     violation: float
-    b: float | None
+    b: float | np.ndarray | None
     primal: float | None
     dual: float | None
     gap: float | None
@@ -66,7 +66,7 @@ def infeasibility(lam, lower, upper, equality=None):
     violations = [0.0, np.max(lower - lam), np.max(lam - upper)]
     if equality is not None:
         a, c = equality
-        violations.append(abs(a @ lam - c))
+        violations.append(np.max(np.abs(a @ lam - c)))
     return float(np.max(violations))  # NaN if any of them is
 
 
@@ -76,25 +76,32 @@ def multiplier(lam, g, lower, upper, a=None):
     b is the mean of -g_i / a_i over the free coordinates, else the middle of what the others admit (Eq. 29). The
     violation is max_up(-g/a) - min_low(-g/a) in LIBSVM's notation, where `up` are the coordinates that may raise a.lam
     and `low` those that may lower it; coordinates with a_i = 0 (all of them without an equality) must have g_i = 0 or
-    point out of the box.
+    point out of the box. With a matrix a, of which no two rows share a variable, b has an entry a row.
     """
     g = np.asarray(g, dtype="float64")
     below, above = lam < upper, lam > lower  # may rise, may fall
-    a = np.zeros(len(g)) if a is None else np.asarray(a, dtype="float64")
-    apart = a == 0
+    a = np.zeros((0, len(g))) if a is None else np.asarray(a, dtype="float64")
+    rows = np.atleast_2d(a)
+    apart = (rows == 0).all(axis=0)
     violations = [np.max(-g, where=apart & below, initial=0.0), np.max(g, where=apart & above, initial=0.0)]
-    if apart.all():
-        return None, float(np.max(violations))
-    r = -g / np.where(apart, 1.0, a)
-    up, low = np.where(a > 0, below, above) & ~apart, np.where(a > 0, above, below) & ~apart
-    least, greatest = np.max(r, where=up, initial=-np.inf), np.min(r, where=low, initial=np.inf)
-    free = below & above & ~apart
-    if free.any():
-        b = r[free].mean()
-    else:
-        ends = [end for end in (least, greatest) if np.isfinite(end)]
-        b = sum(ends) / len(ends) if ends else 0.0
-    return float(b), float(np.max([*violations, least - greatest]))
+    bs = []
+    for row in rows:
+        mine = row != 0
+        r = -g / np.where(mine, row, 1.0)
+        up, low = np.where(row > 0, below, above) & mine, np.where(row > 0, above, below) & mine
+        least, greatest = np.max(r, where=up, initial=-np.inf), np.min(r, where=low, initial=np.inf)
+        free = below & above & mine
+        if free.any():
+            b = r[free].mean()
+        else:
+            ends = [end for end in (least, greatest) if np.isfinite(end)]
+            b = sum(ends) / len(ends) if ends else 0.0
+        bs.append(float(b))
+        violations.append(least - greatest)
+    violation = float(np.max(violations))
+    if a.ndim == 2:
+        return (np.array(bs) if bs else None), violation
+    return (bs[0] if (~apart).any() else None), violation
 
 
 def certify(lam, W, g, lower, upper, equality=None, *, tol, is_convex=None):
@@ -103,8 +110,8 @@ def certify(lam, W, g, lower, upper, equality=None, *, tol, is_convex=None):
     lam = np.asarray(lam, dtype="float64")
     b, violation = multiplier(lam, g, lower, upper, None if equality is None else equality[0])
     outside = infeasibility(lam, lower, upper, equality)
-    status = _status(W, outside, violation, tol, is_convex, slack)
-    return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
+    word = status(W, outside, violation, tol, is_convex, slack)
+    return Certificate(float(W), outside, violation, b, None, None, None, word, tol)
 
 
 def certify_svc(lam, Kq, y, C, *, tol, is_psd=None):
@@ -121,12 +128,12 @@ def certify_svc(lam, Kq, y, C, *, tol, is_psd=None):
     W = quadratic - lam.sum()
     b, violation = multiplier(lam, y * Kq - 1, 0.0, C, y)
     outside = infeasibility(lam, 0.0, C, (y, 0.0))
-    status = _status(W, outside, violation, tol, is_psd, slack)
-    if status in ("infeasible", "diverged"):
-        return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
+    word = status(W, outside, violation, tol, is_psd, slack)
+    if word in ("infeasible", "diverged"):
+        return Certificate(float(W), outside, violation, b, None, None, None, word, tol)
     xi = np.maximum(0.0, 1 - y * (Kq + b))
     primal = quadratic + float(np.sum(np.where(xi > 0, C, 0.0) * xi))
-    return Certificate(float(W), outside, violation, b, primal, -float(W), primal + float(W), status, tol)
+    return Certificate(float(W), outside, violation, b, primal, -float(W), primal + float(W), word, tol)
 
 
 def _slack(lam, equality):
@@ -134,10 +141,12 @@ def _slack(lam, equality):
     if equality is None:
         return 0.0
     a, c = equality
-    return 8 * np.finfo(lam.dtype).eps * np.sqrt(len(lam)) * max(float(np.abs(a) @ np.abs(lam)), abs(float(c)))
+    size = max(float(np.max(np.abs(a) @ np.abs(lam))), float(np.max(np.abs(c))))
+    return 8 * np.finfo(lam.dtype).eps * np.sqrt(len(lam)) * size
 
 
-def _status(W, outside, violation, tol, is_convex, slack):
+def status(W, outside, violation, tol, is_convex, slack):
+    """The word for a point: see `Certificate`; `slack` is the infeasibility that rounding alone explains."""
     if not np.isfinite([W, outside, violation]).all():
         return "diverged"
     if outside > slack:

@@ -189,9 +189,11 @@ class Pairs:
         self._loops = {}
 
     def block(self, rows=None, columns=None, out=None):
-        """K(x_i, z_j) for the chosen i and j."""
+        """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
         rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
-        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else _fits(out, (len(rows), len(columns)))
+        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
+        if out.ndim != 2 or len(out) != len(rows) or out.shape[1] < len(columns):  # the loops do not look
+            raise ValueError(f"expected room for {len(rows)} x {len(columns)} numbers, got {out.shape}.")
         self._run("block", rows, columns, np.empty((0, 0), self.dtype), out)
         return out
 
@@ -240,7 +242,7 @@ class _Few(Pairs):
         if want == "matvec":
             out += storage[0]
         else:
-            out[...] = storage[0]
+            out[:, : len(columns)] = storage[0]
 
 
 class _Graph:
@@ -251,11 +253,11 @@ class _Graph:
         self.A, self.B = (np.asarray(side, dtype=oracle.dtype) for side in (A, B))
 
     def block(self, rows=None, columns=None, out=None):
-        """K(x_i, z_j) for the chosen i and j."""
+        """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
         K = self._tiled("block", lambda K: ([], K), rows, columns)
         if out is None:
             return K
-        out[...] = K
+        out[:, : K.shape[1]] = K
         return out
 
     def matvec(self, q, rows=None, columns=None, out=None):

@@ -1,13 +1,14 @@
 """Program: an objective and a solver, compiled; and the one loop of the library."""
 
+import functools
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 
-from symsvm.certificate import Certificate
 from symsvm.compiler import resolve_mode
 from symsvm.graphs import leaves
 from symsvm.machine import machine_of
@@ -16,7 +17,7 @@ from symsvm.rewrites import MEMORY, TILE
 from symsvm.validation import count, number
 from symsvm.validation import dtype as _dtype
 
-__all__ = ["Info", "Program", "Solution", "compile"]
+__all__ = ["Info", "Program", "Solution", "check_names", "checked_run", "compile", "traced", "values_of"]
 
 # Arguments of Program.run that a free input cannot be called by.
 _RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
@@ -24,12 +25,24 @@ _RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
 
 @dataclass(frozen=True)
 class Info:
-    """The diagnostics of one iteration, at the point before its step; what a callback receives."""
+    """The diagnostics of one iteration, at the point before its step; what a callback receives.
+
+    Attributes
+    ----------
+    iteration, seconds : steps so far, time since the run began.
+    W, violation, gap : the objective, the largest KKT violation, the duality gap (None where no primal is known).
+    free, bounded : how many support vectors are between their bounds and at one; None where nobody counted.
+    rows : kernel rows computed so far, entries / m; None where nobody counted.
+    """
 
     iteration: int
     seconds: float
     W: float
     violation: float
+    gap: float | None = None
+    free: int | None = None
+    bounded: int | None = None
+    rows: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,23 +53,36 @@ class Solution:
     ----------
     lam : the point.
     W : the objective there.
-    b : the multiplier of the equality (the intercept of a classifier), None without one.
-    certificate : the `Certificate` of lam, from W and its gradient in the type of the objective.
+    b : the multiplier of the equality (the intercept of a classifier), None without one, an array for several.
     feasible : lam itself if it is feasible, else its projection onto the feasible set.
-    stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt` or `diverged` (the next W
-        would not be finite; lam is the last point before).
+    stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `diverged` (the next W would
+        not be finite; lam is the last point before) or `stalled` (rounding leaves no step that changes anything).
     n_iter : the number of steps.
-    trace : arrays `W`, `violation` and `seconds`, an entry an iteration.
+    trace : arrays, an entry an iteration: `iteration`, `seconds`, `W`, `violation` and what else an `Info` holds.
+    certify : the function that makes the certificate.
+    program : the `QuadraticProgram` that was solved, where there is one; a later run may start from it.
     """
 
-    lam: np.ndarray
+    lam: np.ndarray = field(repr=False)
     W: float
-    b: float | None
-    certificate: Certificate
-    feasible: np.ndarray
+    b: float | np.ndarray | None
+    feasible: np.ndarray = field(repr=False)
     stopped: str
     n_iter: int
-    trace: dict
+    trace: dict = field(repr=False)
+    certify: Callable = field(repr=False)
+    program: object = field(default=None, repr=False)
+
+    @functools.cached_property
+    def certificate(self):
+        """The `Certificate` of lam in float64, computed from the data when it is first read."""
+        return self.certify()
+
+
+def traced(infos):
+    """The arrays of a list of `Info`, without the entries that nobody counted."""
+    names = [f.name for f in fields(Info) if getattr(infos[0], f.name) is not None]
+    return {name: np.array([getattr(info, name) for info in infos]) for name in names}
 
 
 def compile(objective, solver, *, mode=None, memory=None, dtype=None):
@@ -74,7 +100,8 @@ def compile(objective, solver, *, mode=None, memory=None, dtype=None):
         run, another one a tile at a time in each step.
     dtype : "float32" or "float64" to compute in; by default that of the objective. Certificates are in float64.
     """
-    return Program(objective, solver, mode=mode, memory=memory, dtype=dtype)
+    own = getattr(solver, "program", Program)  # a solver may run otherwise than by steps
+    return own(objective, solver, mode=mode, memory=memory, dtype=dtype)
 
 
 class Program:
@@ -96,27 +123,30 @@ class Program:
         variables.remove(objective.variable)
         self._shared = [v for v in variables if isinstance(v, SharedVariable)]
         self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
-        names = [v.name for v in self.inputs]
-        for name in names:
-            if name is None or names.count(name) > 1 or name in _RESERVED:
-                raise ValueError(f"every free input of an objective needs a name of its own for run(), not {name!r}.")
+        check_names(self.inputs)
         self._numbers = [v.data for v in numbers]
         # What a run gives values to, in this order.
         self.given = [*self.inputs, *self._shared, *numbers]
         self.machine = machine_of(objective, self.given, solver, mode, self.memory, self.dtype)
         self.machine.compile_ahead()
 
-    def steps(self, lam, data=()):
-        """Yield (lam, W(lam), grad W(lam), next lam) for ever: the loop that every run is made of."""
+    def steps(self, first, data=()):
+        """Yield (lam, W(lam), grad W(lam), next lam) for ever: the loop that every run is made of.
+
+        `first` are the vectors that a state begins with, lam and the solver's own. A point without a finite W is passed
+        over if the solver takes such steps back.
+        """
         values = self.machine.put(self._values(data))
-        lam = np.asarray(lam, dtype=self.dtype)
-        extras = [np.asarray(v, dtype=lam.dtype) for v in self.solver.start()]
+        lam, *state = (np.asarray(v, dtype=self.dtype) for v in (*first, *self.solver.start()))
         prepare, step = self.machine.compiled(lam, values)
         constants = prepare(*values)
+        passes = False
         while True:
-            new, *extras, W, g = map(np.asarray, step(lam, *extras, *constants, *values))
-            yield lam, float(W), g, new
-            lam = new
+            new, *state, W, g = step(lam, *state, *constants, *values)  # the state stays where it was computed
+            new, W = np.asarray(new), float(W)
+            if np.isfinite(W) or not passes:
+                yield lam, W, np.asarray(g), new
+            lam, passes = new, self.solver.takes_back
 
     def _values(self, data):
         """The values of all that a run takes: data, what the shared variables hold now, numbers."""
@@ -133,17 +163,13 @@ class Program:
         callback : a function of an `Info`; a true return value stops the run.
         data : a value for each free input of the objective, by name.
         """
-        tol, max_iter = number(tol, "tol", positive=True), count(max_iter, "max_iter")
-        if time_limit is not None:
-            time_limit = number(time_limit, "time_limit")
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
+        tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
         began = time.perf_counter()
-        data = self._data(data)
+        data = values_of(self.inputs, data)
         start = self._checked(start)
         lower, upper, *rest = self._bounds(data, len(start))
         first = self.first(start, data)
-        equality = (rest[0], float(rest[1])) if rest else None
+        equality = tuple(rest) or None
         rows, stopped, reached = [], None, None
 
         def certify(lam, W, g):
@@ -158,8 +184,8 @@ class Program:
                     stopped = "diverged"
                     break
                 reached = lam, W, certificate  # at once: an interrupt must not mix two points
-                info = Info(n_iter, time.perf_counter() - began, W, certificate.violation)
-                rows.append((info.W, info.violation, info.seconds))
+                info = Info(n_iter, time.perf_counter() - began, W, certificate.violation, certificate.gap)
+                rows.append(info)
                 if certificate.status == "diverged":
                     stopped = "diverged"
                 elif certificate.status in ("optimal", "stationary"):
@@ -183,26 +209,11 @@ class Program:
         lam = np.array(lam)  # the user's own; JAX's are read-only
         feasible = lam
         if certificate.status == "infeasible":
-            feasible = self.machine.evaluate("project", lam, self._values(data))
-        trace = dict(zip(("W", "violation", "seconds"), np.array(rows).T, strict=True))
-        return Solution(lam, W, certificate.b, certificate, feasible, stopped, len(rows) - 1, trace)
-
-    def _data(self, data):
-        names = [v.name for v in self.inputs]
-        missing, unknown = [n for n in names if n not in data], [n for n in data if n not in names]
-        if missing or unknown:
-            what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
-            raise TypeError(f"the objective's free inputs are {', '.join(names) or 'none'}: {what}.")
-        values = [np.asarray(data[v.name], dtype=v.dtype) for v in self.inputs]
-        for v, value in zip(self.inputs, values, strict=True):
-            if value.ndim != v.ndim:
-                raise ValueError(f"{v.name} must have {v.ndim} dimension(s), got the shape {value.shape}.")
-            if np.isnan(value).any():
-                raise ValueError(f"{v.name} must not hold NaN.")
-        return values
+            (feasible,) = self.machine.evaluate("project", lam, self._values(data))
+        return Solution(lam, W, certificate.b, feasible, stopped, len(rows) - 1, traced(rows), lambda: certificate)
 
     def first(self, start=None, data=()):
-        """The first point of a run: `start`, or the shared variable's value, as the solver prepares it."""
+        """The vectors that a run begins with: `start`, or the shared variable's value, as the solver prepares it."""
         return self.machine.evaluate("init", self._checked(start), self._values(data))
 
     def exact(self, lam, data=()):
@@ -225,12 +236,46 @@ class Program:
     def _bounds(self, data, length):
         """The float64 values of the constraints: lower, upper and, with an equality, a and c."""
         values = [np.asarray(v, dtype="float64") for v in self.machine.bounds(self._values(data))]
+        for value in values[:3]:  # lower, upper, a
+            if value.ndim and value.shape[-1] != length:
+                raise ValueError(f"a constraint has {value.shape[-1]} entries, but start has {length}.")
         for value in values:
-            if value.ndim and len(value) != length:
-                raise ValueError(f"a constraint has {len(value)} entries, but start has {length}.")
             if np.isnan(value).any():
                 raise ValueError("a constraint holds NaN.")
         return values
+
+
+def checked_run(tol, max_iter, time_limit, callback):
+    """The arguments of a run as numbers."""
+    if time_limit is not None:
+        time_limit = number(time_limit, "time_limit")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
+    return number(tol, "tol", positive=True), None if max_iter is None else count(max_iter, "max_iter"), time_limit
+
+
+def check_names(inputs):
+    """Raise unless every free input can be an argument of `run`."""
+    names = [v.name for v in inputs]
+    for name in names:
+        if name is None or names.count(name) > 1 or name in _RESERVED:
+            raise ValueError(f"every free input of an objective needs a name of its own for run(), not {name!r}.")
+
+
+def values_of(inputs, data):
+    """The values that `data` has for the free inputs of an objective, in their order."""
+    names = [v.name for v in inputs]
+    missing, unknown = [n for n in names if n not in data], [n for n in data if n not in names]
+    if missing or unknown:
+        what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
+        raise TypeError(f"the objective's free inputs are {', '.join(names) or 'none'}: {what}.")
+    values = [np.asarray(data[v.name], dtype=v.dtype) for v in inputs]
+    for v, value in zip(inputs, values, strict=True):
+        if value.ndim != v.ndim:
+            raise ValueError(f"{v.name} must have {v.ndim} dimension(s), got the shape {value.shape}.")
+        if np.isnan(value).any():
+            raise ValueError(f"{v.name} must not hold NaN.")
+    return values
 
 
 def _is_bound(v):

@@ -216,7 +216,7 @@ def test_bad_objectives_say_what_is_wrong():
         ({"variable": pt.dmatrix()}, TypeError, "variable must be a symbolic vector"),
         ({"lower": 2.0, "upper": 1.0}, ValueError, "lower must not exceed upper"),
         ({"upper": np.nan}, ValueError, "upper must be numbers, got NaN"),
-        ({"upper": np.ones((2, 2))}, ValueError, "upper must be a scalar or a vector, got 2 dimensions"),
+        ({"upper": np.ones((2, 2))}, ValueError, "upper must have at most 1 dimension"),
         ({"equality": np.ones(3)}, TypeError, r"equality must be a pair \(a, c\)"),
         ({"equality": (1.0, 0.0)}, ValueError, "a of equality must be a vector"),
         ({"equality": (np.array([1.0, np.nan]), 0.0)}, ValueError, "a of equality must be numbers, got NaN"),

@@ -103,15 +103,34 @@ class Kernel:
 
         A graph built from the copy holds no number that a user may change, so one compilation serves them all.
         """
-        lifted = {}
+
+        def change(kernel, name, value):
+            if is_symbolic(value):
+                return value
+            return variable(name, np.asarray(value) if np.ndim(value) else kernel._number(name))
+
+        return self._changed(change)
+
+    def symbols(self):
+        """The hyper-parameters that are graphs, here and in the kernels inside."""
+        found = []
+        self._changed(lambda kernel, name, value: found.append(value) if is_symbolic(value) else None)
+        return found
+
+    def with_values(self, values):
+        """Return a copy in which the graphs of `symbols` became these numbers, in their order."""
+        values = iter(values)
+        return self._changed(lambda kernel, name, value: next(values) if is_symbolic(value) else value)
+
+    def _changed(self, change):
+        """Return a copy with `change(kernel, name, value)` for each hyper-parameter that does not shape the graph."""
+        changed = {}
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
-                lifted[name] = value.lift(variable)
-            elif is_symbolic(value) or name in self.structure:
-                lifted[name] = value
+                changed[name] = value._changed(change)
             else:
-                lifted[name] = variable(name, np.asarray(value) if np.ndim(value) else self._number(name))
-        return type(self)(**lifted)
+                changed[name] = value if name in self.structure else change(self, name, value)
+        return type(self)(**changed)
 
     @property
     def key(self):

@@ -1,7 +1,20 @@
 """Objectives: the problems, each with its feasible set and its certificate."""
 
 from symsvm.objectives.dual import CSVC
+from symsvm.objectives.kernel_dual import KernelDual
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.platt import Platt
+from symsvm.objectives.quadratic_program import QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
 
-__all__ = ["CSVC", "Objective", "Platt"]
+__all__ = [
+    "CSVC",
+    "KernelDual",
+    "Objective",
+    "Platt",
+    "QuadraticProgram",
+    "csvc",
+    "nu_svc",
+    "nu_svr",
+    "one_class",
+    "svr",
+]

@@ -9,7 +9,9 @@ import pytensor
 import pytensor.tensor as pt
 
 from symsvm.certificate import certify_svc
+from symsvm.objectives.kernel_dual import KernelDual
 from symsvm.objectives.objective import Objective
+from symsvm.objectives.quadratic_program import csvc
 from symsvm.sums import each, sum_over
 
 __all__ = ["CSVC", "W", "decision", "decisions", "f1", "f1i", "intercept"]
@@ -81,12 +83,26 @@ class CSVC(Objective):
         super().__init__(W(lam, X, y, lifted), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
         self.X, self.y, self.kernel = X, y, kernel
 
+    @property
+    def parts(self):
+        """Graphs to evaluate for `dual`: the points, the labels, C and what the kernel has of symbols."""
+        return [self.X, self.y, self.upper, *self.kernel.symbols()]
+
+    def dual(self, X, y, C, *hyper_parameters):
+        """The same problem in numbers, over z = y lam; and y, by which z is multiplied to give lam."""
+        _check_labels(y)
+        return KernelDual(csvc(y, C), X, self.kernel.with_values(hyper_parameters)), y
+
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):
         """Certify lam with primal, dual and gap: K q follows from the gradient, g_i = y_i (K q)_i - 1."""
         y = equality[0]
-        if not np.isin(y, (-1.0, 1.0)).all():  # known here first: y may be data of the run
-            raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
+        _check_labels(y)  # known here first: y may be data of the run
         return certify_svc(lam, y * (g + 1), y, upper, tol=tol, is_psd=self.is_convex)
+
+
+def _check_labels(y):
+    if not np.isin(y, (-1.0, 1.0)).all():
+        raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
 
 
 _INF = float("inf")

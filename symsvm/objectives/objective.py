@@ -26,7 +26,8 @@ class Objective:
     W : scalar graph, smooth in `variable`.
     variable : vector, an input or a shared variable; a shared one is also where a run starts.
     lower, upper : bounds, scalar or (m,); numbers, arrays or graphs, infinite ones allowed.
-    equality : (a, c), one linear constraint a.lam = c, or None.
+    equality : (a, c), one linear constraint a.lam = c; (A, c) with a matrix and a vector for several, of which no two
+        may share a variable; or None.
     is_convex : True if W is known to be convex; only then can a point be called optimal and not just stationary.
 
     >>> lam = pt.vector("lam")
@@ -58,12 +59,13 @@ class Objective:
                 a, c = equality
             except (TypeError, ValueError):
                 raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
-            a = _bound(a, "a of equality", variable)
-            if a.ndim != 1:
-                raise ValueError(f"a of equality must be a vector, one entry a variable, got {a.ndim} dimension(s).")
-            c = _bound(c, "c of equality", variable)
-            if c.ndim != 0:
-                raise ValueError("c of equality must be one number.")
+            a, c = _bound(a, "a of equality", variable, most=2), _bound(c, "c of equality", variable)
+            if not a.ndim:
+                raise ValueError("a of equality must be a vector, one entry a variable, got 0 dimension(s).")
+            if c.ndim != a.ndim - 1:
+                raise ValueError("c of equality must be one number for each row of a.")
+            if a.ndim == 2 and a.type.shape[0] is None:
+                raise ValueError("the number of equalities, the rows of a, must be known: give its shape.")
             self.equality = (a, c)
         self.is_convex = is_convex
 
@@ -85,7 +87,13 @@ class Objective:
         if self.equality is None:
             return Pi(v, self.upper, self.lower)
         a, c = self.equality
-        return box_section(v, a, self.upper, scale, lower=self.lower, c=c)
+        if a.ndim == 1:
+            return box_section(v, a, self.upper, scale, lower=self.lower, c=c)
+        nearest = Pi(v, self.upper, self.lower)
+        for k in range(a.type.shape[0]):  # no two share a variable: each for its own
+            section = box_section(v, a[k], self.upper, scale, lower=self.lower, c=c[k])
+            nearest = pt.switch(pt.neq(a[k], 0), section, nearest)
+        return nearest
 
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):
         """Certify lam from the values there of W, its gradient and the constraints: a KKT residual, no gap."""
@@ -97,7 +105,7 @@ class Objective:
         return f"{type(self).__name__}(W of {name}, {_text(self.lower)} <= {name} <= {_text(self.upper)}{equality})"
 
 
-def _bound(value, name, variable):
+def _bound(value, name, variable, most=1):
     if not is_symbolic(value):
         try:
             bad = np.isnan(np.asarray(value, dtype="float64")).any()
@@ -106,8 +114,8 @@ def _bound(value, name, variable):
         if bad:
             raise ValueError(f"{name} must be numbers, got NaN.")
     value = _graph(value, variable)
-    if value.ndim > 1:
-        raise ValueError(f"{name} must be a scalar or a vector, got {value.ndim} dimensions.")
+    if value.ndim > most:
+        raise ValueError(f"{name} must have at most {most} dimension(s), got {value.ndim}.")
     return value
 
 

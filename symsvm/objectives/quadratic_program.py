@@ -2,27 +2,29 @@
 
     minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
 
-The variable z_i stands for a point, K_ij = K(x_point(i), x_point(j)); D is diagonal. With z_i = y_i lam_i the dual of
-the C-SVC (Eq. 21) has p = -y, bounds between 0 and C y_i, one group and the total 0. Regression has two variables a
-point.
-With no group there is no equality (no intercept, or one that is part of the kernel, K + 1).
+K_ij = K(x_i, x_j) is between points and D is diagonal. With z_i = y_i lam_i the dual of the C-SVC (Eq. 21) has p = -y,
+bounds between 0 and C y_i, one group and the total 0. Regression has two variables a point. With no group there is no
+equality (no intercept, or one that is part of the kernel, K + 1).
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
+from symsvm.certificate import Certificate, status
+
 __all__ = ["QuadraticProgram", "csvc", "nu_svc", "nu_svr", "one_class", "svr"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QuadraticProgram:
     """minimise 1/2 z.(K + D) z + p.z subject to bounds and one equality a group; see the head of this file.
 
     Attributes
     ----------
-    p, lower, upper : vectors, one entry a variable; infinite bounds where D is positive.
-    point : the index of the point that each variable stands for.
+    p, lower, upper : vectors (n,), one entry a variable; infinite bounds where D is positive.
+    m : the number of points; the variables i, i + m, ... stand for the point i.
     group : the index of each variable's equality, -1 for all of them if there is none.
     total : the right-hand sides of the equalities.
     diagonal : D.
@@ -31,7 +33,7 @@ class QuadraticProgram:
     p: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    point: np.ndarray
+    m: int
     group: np.ndarray
     total: np.ndarray
     diagonal: np.ndarray
@@ -41,12 +43,30 @@ class QuadraticProgram:
         """The number of variables."""
         return len(self.p)
 
-    def start(self):
-        """A feasible point: as near 0 as the bounds allow, then one variable after another until the totals are met."""
-        z = np.clip(0.0, self.lower, self.upper)
+    @functools.cached_property
+    def point(self):
+        """The index of the point that each variable stands for."""
+        return np.arange(self.n) % self.m
+
+    def weights(self, z):
+        """The factors of the points, beta_i = sum of the z that stand for the point i."""
+        return z.reshape(-1, self.m).sum(axis=0)
+
+    def start(self, near=None):
+        """A feasible point: `near` (0 by default) cut at the bounds, then changed where needed to meet the totals.
+
+        Free variables change first, those that are 0 last: the start of a run should not have more support vectors than
+        it needs. What rounding leaves of a total is left.
+        """
+        near = np.zeros(self.n) if near is None else np.asarray(near, dtype="float64")
+        z = np.clip(near, self.lower, self.upper)
         for g, total in enumerate(self.total):
             members = np.flatnonzero(self.group == g)
+            free = (z[members] > self.lower[members]) & (z[members] < self.upper[members])
+            members = members[np.lexsort((~free, z[members] == 0))]
             missing = total - z[members].sum()
+            if abs(missing) <= self._rounding(z):
+                continue
             room = np.abs((self.upper if missing > 0 else self.lower)[members] - z[members])
             room = np.minimum(room, abs(missing))
             filled = np.cumsum(room)
@@ -54,7 +74,11 @@ class QuadraticProgram:
             if len(members) == 0 or filled[-1] < abs(missing) * (1 - 1e-12):
                 raise ValueError(f"no point is feasible: the bounds do not allow the total {total:g}.")
             z[members] += np.sign(missing) * share
-        return z
+        return np.clip(z, self.lower, self.upper)
+
+    def _rounding(self, z):
+        """What rounding may make of a total."""
+        return 8 * np.finfo(z.dtype).eps * np.sqrt(self.n) * float(np.abs(z).sum()) if len(self.total) else 0.0
 
     def gradient(self, Kz, z):
         """F = (K + D) z + p from the products Kz, one a point."""
@@ -85,32 +109,46 @@ class QuadraticProgram:
             worst = max(worst, most - least)
         return np.array(bs), float(worst)
 
-    def gap(self, Kz, z, b):
+    def gap(self, F, z, b, among=slice(None)):
         """The duality gap at the multipliers b: sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i.
 
-        f = Kz + p + b; the minimum is over the bounds. For the C-SVC it is P - D of Eq. 16 and 21.
+        f = F - D z + b; the minimum is over the bounds. For the C-SVC it is P - D of Eq. 16 and 21. `among` sums over
+        some of the variables; each term is at least 0.
         """
-        f = Kz[self.point] + self.p + (b[self.group] if len(b) else 0.0)
+        lower, upper, D, z = self.lower[among], self.upper[among], self.diagonal[among], z[among]
+        f = F[among] - D * z + (b[self.group[among]] if len(b) else 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.where(self.diagonal > 0, -f / self.diagonal, np.where(f > 0, -np.inf, np.inf))
-        best = np.clip(best, self.lower, self.upper)
-        best = np.where((f == 0) & (self.diagonal == 0), z, best)
-        terms = 0.5 * self.diagonal * (z - best) * (z + best) + (z - best) * f
-        return float(terms.sum())
+            best = np.where(D > 0, -f / D, np.where(f > 0, -np.inf, np.inf))
+        best = np.clip(best, lower, upper)
+        best = np.where((f == 0) & (D == 0), z, best)
+        return float(np.sum(0.5 * D * (z - best) * (z + best) + (z - best) * f))
 
     def infeasibility(self, z):
         """The largest violation of a bound or an equality."""
         sums = [abs(z[self.group == g].sum() - total) for g, total in enumerate(self.total)]
         return float(np.max([0.0, np.max(self.lower - z), np.max(z - self.upper), *sums]))
 
+    def certificate(self, Kz, z, *, tol, is_psd=None):
+        """Certify z from the products K z: the dual is D = -W, the primal P = D + gap."""
+        slack, z = self._rounding(z), np.asarray(z, dtype="float64")
+        F = self.gradient(Kz, z)
+        W, (b, violation) = self.value(Kz, z), self.multipliers(F, z)
+        outside = self.infeasibility(z)
+        word = status(W, outside, violation, tol, is_psd, slack)
+        b = (b if len(b) > 1 else float(b[0])) if len(b) else None
+        if word in ("infeasible", "diverged"):
+            return Certificate(W, outside, violation, b, None, None, None, word, tol)
+        gap = self.gap(F, z, np.atleast_1d(b) if b is not None else np.zeros(0))
+        return Certificate(W, outside, violation, b, gap - W, -W, gap, word, tol)
 
-def _program(p, lower, upper, *, point=None, group=None, total=(0.0,), diagonal=0.0):
+
+def _program(p, lower, upper, *, m=None, group=None, total=(0.0,), diagonal=0.0):
     p = np.asarray(p, dtype="float64")
     n = len(p)
-    point = np.arange(n) if point is None else point
+    m = n if m is None else m
     group = np.zeros(n, dtype="int64") if group is None else group
     full = [np.array(np.broadcast_to(v, n), dtype="float64") for v in (lower, upper, diagonal)]
-    return QuadraticProgram(p, full[0], full[1], point, group, np.asarray(total, dtype="float64"), full[2])
+    return QuadraticProgram(p, full[0], full[1], m, group, np.asarray(total, dtype="float64"), full[2])
 
 
 def csvc(y, C, *, squared=False, intercept=True):
@@ -145,7 +183,7 @@ def svr(y, C, epsilon, *, squared=False, intercept=True):
         np.concatenate([epsilon - y, -epsilon - y]),
         np.concatenate([zero, -most]),
         np.concatenate([most, zero]),
-        point=np.tile(np.arange(m), 2),
+        m=m,
         diagonal=diagonal,
         **_equality(2 * m, intercept),
     )
@@ -174,7 +212,7 @@ def nu_svr(y, C, nu, weights=None):
         np.concatenate([-y, -y]),
         np.concatenate([zero, -most]),
         np.concatenate([most, zero]),
-        point=np.tile(np.arange(m), 2),
+        m=m,
         group=np.repeat([0, 1], m),
         total=(half, -half),
     )

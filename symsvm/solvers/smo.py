@@ -14,10 +14,10 @@ index is looked up in the winning block only. What may not move carries an infin
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import njit
+from numba import njit, prange
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "smo"]
+__all__ = ["BLOCK", "mirror", "move", "smo"]
 
 BLOCK = 128
 _LOOP = {"fastmath": {"contract", "nnan", "nsz"}, "error_model": "numpy", "cache": True}
@@ -82,6 +82,28 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
             slope = _most(f[j] + w[j] - F_i, zero)
             best = _most(best, slope * slope / _most(K_ii + d[j] - two * x[j], tiny))
         gains[b] = best
+
+
+@njit(cache=True, parallel=True)
+def mirror(K, low, high):
+    """K_ji = K_ij for the rows i from low to high and the columns j before low, a square at a time."""
+    for t in prange((low + 63) // 64):
+        for i in range(low, high, 64):
+            for c in range(t * 64, min(t * 64 + 64, low)):
+                row = K[c]
+                for r in range(i, min(i + 64, high)):
+                    row[r] = K[r, c]
+
+
+@njit(cache=True, parallel=True)
+def move(K, n, held, movers, holes):
+    """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
+    for k in prange(len(holes)):
+        K[holes[k], :held] = K[movers[k], :held]
+    for i in prange(n):
+        row = K[i]
+        for k in range(len(holes)):
+            row[holes[k]] = row[movers[k]]
 
 
 @njit(cache=True)

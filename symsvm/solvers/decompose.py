@@ -1,16 +1,16 @@
-"""Decomposition: the fast exact solver, over a kernel oracle and without a cache of rows.
+"""The decomposition: the fast exact solver, over a kernel oracle and without a cache of rows.
 
     z feasible; G = K z
     repeat:
-        the violation of optimality over the variables in play; if it is within tol:
-            stop if G is exact; else compute it again in float64, with all variables in play
-        put out of play what stands firm at a bound
+        the violation of optimality over the variables in play
+        if it is within tol: bring all into play, then have float64 confirm it; stop if it does
+        now and then put out of play what stands firm at a bound
         W = all free variables, and on each side some that violate optimality: half the worst, half at random
         solve for z_W by SMO on K_WW, of which only the rows of newcomers are computed
         G += K[:, W] (what z_W changed by)
 
-The two operations on the kernel, a block K_WW and the product in the last line, are those of `symsvm.oracle.Pairs`.
-They run in float32 until float64 finds that they have gone astray; nothing is believed that float64 has not confirmed.
+The two operations on the kernel, a block K_WW and the product in the last line, are those of `symsvm.gram.Gram`. They
+run in float32 until float64 finds that they have gone astray; nothing is believed that float64 has not confirmed.
 """
 
 import time
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symsvm.program import Info
 from symsvm.solvers.working_set import WorkingSet
 
 __all__ = ["Result", "decompose"]
@@ -26,6 +27,8 @@ __all__ = ["Result", "decompose"]
 WHOLE = 2048
 # Violators a side that join the free variables, and the most of these.
 JOIN, MOST = 512, 8192
+# Points whose products float64 computes again before it believes the others.
+SAMPLE = 256
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,11 @@ class Result:
 
     Attributes
     ----------
-    z, Kz : the point, and K z in float64.
+    z, Kz : the point, and K z.
     stopped : why it ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, or `stalled` (no step changes
         anything any more, though the violation exceeds tol: what rounding leaves).
     n_iter, steps : outer iterations and steps of SMO.
-    trace : arrays over the iterations: seconds, violation, free, bounded, in_play, steps.
+    trace : a list of `Info`, one an iteration.
     """
 
     z: np.ndarray
@@ -46,31 +49,51 @@ class Result:
     stopped: str
     n_iter: int
     steps: int
-    trace: dict
+    trace: list
 
 
 class _Run:
-    """The state of a run: z, G = K z, whether G is exact, and what is in play."""
+    """The state of a run: z, G = K z, how far G can be trusted, and what is in play."""
 
-    def __init__(self, qp, pairs, exact, start, seed):
-        self.qp, self.pairs, self._exact = qp, pairs, exact
+    def __init__(self, qp, gram, start, seed):
+        self.qp, self.gram = qp, gram
         self.rng = np.random.default_rng(seed)
-        self.z = qp.start() if start is None else np.array(start, dtype="float64")
-        self.working = WorkingSet(qp, pairs)
+        self.z = qp.start(start)
+        self.working = WorkingSet(qp, gram, "float32")
         self.play = np.arange(qp.n)
-        self.Kz = np.zeros(pairs.shape[0])
+        self._left = []  # (points put out of play, z at that time)
+        self.Kz = np.zeros(qp.m)
         self.is_exact, self.steps = True, 0
-        self.accurate = qp.n <= WHOLE  # products in float64
-        self._confirmed = np.inf
-        self._product(np.flatnonzero(self.z), self.z[self.z != 0])
+        self.accurate = False  # products in float64
+        self._confirmed = self._shrunk = np.inf
+        self.confirm()  # a start that is optimal already must be seen to be
 
     def confirm(self):
-        """Compute K z in float64, with everything in play."""
+        """Compute K z in float64."""
+        self._left, self.play = [], np.arange(self.qp.n)
         self.Kz[:] = 0
         self.is_exact = True
         support = np.flatnonzero(self.z)
         self._product(support, self.z[support], exact=True)
-        self.play = np.arange(self.qp.n)
+        self.W = self.qp.value(self.Kz, self.z)
+
+    def catch_up(self):
+        """Bring everything into play: add to K z what was left out of it."""
+        for points, z in self._left:
+            changed = np.flatnonzero(self.z != z)
+            self._product(changed, (self.z - z)[changed], exact=self.accurate, rows=points)
+        self._left, self.play = [], np.arange(self.qp.n)
+
+    def error(self):
+        """The largest error of K z among some points, those that decide how large the violation is among them."""
+        qp = self.qp
+        F = np.abs(self.F + self.b[qp.group]) if len(self.b) else np.abs(self.F)
+        sample = self.rng.choice(qp.m, min(qp.m, SAMPLE), replace=False)
+        some = np.unique(np.concatenate([sample, qp.point[np.argpartition(-F, min(qp.n, SAMPLE) - 1)[:SAMPLE]]]))
+        support, exact = np.flatnonzero(self.z), np.zeros(len(some))
+        beta, points = self._by_point(support, self.z[support])
+        self.gram.product(beta, some, points, exact, exact=True)
+        return float(np.max(np.abs(exact - self.Kz[some])))
 
     def watch(self):
         """Go over to more exact arithmetic where an exact violation has not halved since the last one; say if so.
@@ -85,7 +108,7 @@ class _Run:
         if not self.accurate:
             self.accurate = True
         elif self.working.K.dtype != "float64":
-            self.working = WorkingSet(self.qp, self._exact())
+            self.working = WorkingSet(self.qp, self.gram, "float64")
         else:
             return False
         return True
@@ -98,22 +121,31 @@ class _Run:
         groups = max(1, len(qp.total))
         least, most = np.zeros(groups), np.zeros(groups)  # 0 is the F of the variable of no equality
         for g in range(groups):
-            mine = qp.group[play] == g if len(qp.total) else np.ones(len(play), dtype=bool)
+            mine = qp.group[play] == g if groups > 1 else True
             ends = (np.inf, -np.inf) if len(qp.total) else (0.0, 0.0)
             least[g] = np.min(f, where=up & mine, initial=ends[0])
             most[g] = np.max(f, where=low & mine, initial=ends[1])
         self.least, self.most = least, most
+        self.middle = np.where(np.isinf(least), most, np.where(np.isinf(most), least, (least + most) / 2))
+        self.middle[np.isinf(self.middle)] = 0.0
+        self.b = -self.middle if len(qp.total) else np.zeros(0)
         self.worst = float(np.max(most - least))
         return self.worst
 
     def shrink(self):
         """Put out of play what is at a bound, more than half a violation on its safe side."""
+        if self.is_exact or self.worst > self._shrunk / 2:
+            return
+        self._shrunk = self.worst
         qp, play = self.qp, self.play
         f, group = self.F[play], np.maximum(qp.group[play], 0)
         at_lower, at_upper = self.z[play] <= qp.lower[play], self.z[play] >= qp.upper[play]
         margin = self.worst / 2
         firm = (at_lower & (f > self.most[group] + margin)) | (at_upper & (f < self.least[group] - margin))
+        before = np.unique(qp.point[play]) if qp.n > qp.m else play
         self.play = play[~firm]
+        after = np.unique(qp.point[self.play]) if qp.n > qp.m else self.play
+        self._left.append((np.setdiff1d(before, after, assume_unique=True), self.z.copy()))
 
     def wanted(self):
         """The next working set: everything if that is little, else free variables and violators."""
@@ -124,8 +156,7 @@ class _Run:
         up, low = z < qp.upper[play], z > qp.lower[play]
         free = np.flatnonzero(up & low)
         if len(free) > MOST:
-            middle = (self.least + self.most)[group[free]] / 2
-            free = free[np.argpartition(-np.abs(f[free] - middle), MOST)[:MOST]]
+            free = free[np.argpartition(-np.abs(f[free] - self.middle[group[free]]), MOST)[:MOST]]
         chosen = [free]
         # The worst violators are near copies of one another: half of the newcomers are drawn from the others.
         for may, score in ((up & ~low, self.most[group] - f), (low & ~up, f - self.least[group])):
@@ -146,33 +177,47 @@ class _Run:
         digits = _DIGITS[str(self.working.K.dtype)]
         eps = max(0.8 * tol, self.worst * (digits if whole else max(digits, 0.1)))
         # Free variables have F near the middle: around it, float32 has the digits that count.
-        middle = (self.least + self.most) / 2 if len(self.qp.total) else np.zeros(1)
-        new, steps = self.working.solve(self.F - middle[np.maximum(self.qp.group, 0)], self.z, eps, _STEPS)
+        middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
+        new, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS)
         self.steps += steps
-        changed = np.flatnonzero(new != self.z[W])
-        d = new[changed] - self.z[W[changed]]
+        changed = W[new != self.z[W]]
+        d, F = new[new != self.z[W]] - self.z[changed], self.F[changed]
         self.z[W] = new
-        self._product(W[changed], d, exact=self.accurate)
+        self._product(changed, d, exact=self.accurate)
+        # W is quadratic: it changes by d times the mean of its gradients before and after.
+        qp = self.qp
+        after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
+        self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
 
-    def _product(self, variables, d, exact=False):
-        """G += K[:, variables] d, for the points in play, or all where it is to be exact."""
+    def _by_point(self, variables, d):
+        """The points of the variables and the sum of d for each."""
+        points, where = np.unique(self.qp.point[variables], return_inverse=True)
+        return np.bincount(where, weights=d, minlength=len(points)), points
+
+    def _product(self, variables, d, *, exact=False, rows=None):
+        """G += K[:, variables] d, for the points in play, or those asked for."""
         if not len(variables):
             return
         qp = self.qp
-        points, where = np.unique(qp.point[variables], return_inverse=True)
-        total = np.bincount(where, weights=d, minlength=len(points))
-        if exact:
-            self._exact().matvec(total, None, points, self.Kz)
-            return
-        self.is_exact = False
-        if len(self.play) == qp.n:
-            self.pairs.matvec(total, None, points, self.Kz)
-        else:
+        d, points = self._by_point(variables, d)
+        self.is_exact &= exact
+        if rows is None and len(self.play) < qp.n:
             rows = np.unique(qp.point[self.play])
+        if rows is None:
+            self.gram.product(d, None, points, self.Kz, exact=exact)
+        elif len(rows):
             part = self.Kz[rows]
-            self.pairs.matvec(total, rows, points, part)
+            self.gram.product(d, rows, points, part, exact=exact)
             self.Kz[rows] = part
+
+    def info(self, iteration, seconds):
+        """The diagnostics of an iteration."""
+        qp, z = self.qp, self.z
+        free = int(np.count_nonzero((z > qp.lower) & (z < qp.upper)))
+        gap = qp.gap(self.F, z, self.b, self.play)  # what is out of play has no part in it
+        bounded = int(np.count_nonzero(z)) - int(np.count_nonzero((z > qp.lower) & (z < qp.upper) & (z != 0)))
+        return Info(iteration, seconds, self.W, self.worst, gap, free, bounded, self.gram.entries / qp.m)
 
 
 # Steps of SMO in one working set: a bound that only trouble reaches.
@@ -181,64 +226,49 @@ _STEPS = 10**6
 _DIGITS = {"float32": 1e-3, "float64": 1e-9}
 
 
-def decompose(qp, pairs, exact, *, tol=1e-3, start=None, max_iter=None, time_limit=None, callback=None, seed=0):
-    """Solve a `QuadraticProgram` over a kernel oracle.
+def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None, callback=None, seed=0):
+    """Solve a `QuadraticProgram` over the `Gram` of its points.
 
     Parameters
     ----------
-    pairs : the oracle's `Pairs` of the points with themselves, in float32 (or float64).
-    exact : a function that returns them in float64; it is called when they are first needed.
     tol : the largest KKT violation to accept, as LIBSVM means it, in float64.
-    start : a feasible z.
+    start : a z to begin near.
     max_iter, time_limit : the most outer iterations and seconds.
-    callback : a function of a row of the trace (a dict); a true value stops.
+    callback : a function of an `Info`; a true value stops.
     """
     began = time.perf_counter()
-    run = _Run(qp, pairs, exact, start, seed)
-    rows, stopped, n_iter = [], None, 0
+    run = _Run(qp, gram, start, seed)
+    trace, stopped, n_iter = [], None, 0
     try:
         while True:
             violation = run.violation()
-            if violation <= tol and not run.is_exact:
+            if violation <= tol and len(run.play) < qp.n:
+                run.catch_up()
+                continue
+            if violation <= tol and not run.is_exact and violation + 3 * run.error() > tol:
                 run.confirm()
                 continue
-            rows.append(_row(run, violation, time.perf_counter() - began))
+            trace.append(run.info(n_iter, time.perf_counter() - began))
             if violation <= tol:
                 stopped = "tol"
             elif max_iter is not None and n_iter >= max_iter:
                 stopped = "max_iter"
-            elif time_limit is not None and rows[-1]["seconds"] >= time_limit:
+            elif time_limit is not None and trace[-1].seconds >= time_limit:
                 stopped = "time_limit"
-            if callback is not None and callback(rows[-1]) and stopped is None:
+            if callback is not None and callback(trace[-1]) and stopped is None:
                 stopped = "callback"
             if stopped is not None:
                 break
             if run.is_exact:
                 run.watch()
-            else:
-                run.shrink()
+            run.shrink()
             n_iter += 1
             if not run.improve(tol) and not run.sharpen():
                 stopped = "stalled"
                 break
     except KeyboardInterrupt:
-        if not rows:
+        if not trace:
             raise
         stopped = "interrupt"
-    if not run.is_exact:
-        run.confirm()
-    trace = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    run.catch_up()
     return Result(run.z, run.Kz, stopped, n_iter, run.steps, trace)
-
-
-def _row(run, violation, seconds):
-    qp, z = run.qp, run.z
-    inside = int(np.count_nonzero((z > qp.lower) & (z < qp.upper)))
-    return {
-        "seconds": seconds,
-        "violation": violation,
-        "free": inside,
-        "bounded": int(np.count_nonzero((z != 0) & ((z <= qp.lower) | (z >= qp.upper)))),
-        "in_play": len(run.play),
-        "steps": run.steps,
-    }

@@ -1,0 +1,207 @@
+"""DualProgram: a quadratic dual and the decomposition that solves it, behind `compile`."""
+
+import sys
+import warnings
+
+import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+
+from symsvm.compiler import function
+from symsvm.gram import Gram
+from symsvm.graphs import leaves
+from symsvm.objectives import KernelDual, Objective
+from symsvm.program import Solution, check_names, checked_run, traced, values_of
+from symsvm.progress import Progress
+from symsvm.solvers.decompose import decompose
+from symsvm.solvers.diagnosis import diagnosis
+
+__all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
+
+
+class Decomposition:
+    """The fast exact solver of quadratic duals over a kernel (see `symsvm.solvers.decompose`).
+
+        minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
+
+    Working sets of all free variables and of violators, solved by SMO in float32; float64 confirms the result. It takes
+    `CSVC` and `KernelDual`, dense or CSR points and any kernel, and holds no row of K outside its working set: at most
+    8192 free variables and 1024 others, 0.5 GB.
+
+    Parameters
+    ----------
+    seed : of the random half of the violators; the same seed gives the same bits.
+
+    >>> from symsvm.kernels import Linear
+    >>> from symsvm.objectives import csvc
+    >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
+    >>> solution = DualProgram(KernelDual(csvc(y, C=10.0), X, Linear()), Decomposition()).run(tol=1e-6)
+    >>> solution.lam.round(4).tolist(), round(solution.b, 4), solution.certificate.status
+    ([-0.8889, 0.8889, 0.0], 0.3333, 'optimal')
+    """
+
+    def __init__(self, *, seed=0):
+        self.seed = seed
+
+    def program(self, objective, solver, **options):
+        """What `compile` returns."""
+        return DualProgram(objective, solver, **options)
+
+    def __repr__(self):
+        return f"Decomposition(seed={self.seed})"
+
+
+class DualProgram:
+    """An objective that is a quadratic dual over a kernel, and `Decomposition`; see `compile`.
+
+    Nothing is compiled but the loops of the kernel, when they are first needed.
+    """
+
+    def __init__(self, objective, solver, *, mode=None, memory=None, dtype=None):
+        if not isinstance(objective, Objective):
+            raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
+        if not hasattr(objective, "dual"):
+            raise TypeError(f"{solver!r} solves quadratic duals over a kernel, CSVC or KernelDual, not {objective!r}.")
+        if dtype not in (None, "float64"):
+            raise ValueError(f"{solver!r} chooses its arithmetic as it goes: leave dtype out, got {dtype!r}.")
+        self.objective, self.solver, self.mode, self.memory = objective, solver, mode, memory
+        variables, _ = leaves(objective.parts)
+        self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
+        check_names(self.inputs)
+        self._evaluate = function(self.inputs, objective.parts, mode="FAST_COMPILE") if objective.parts else None
+
+    def run(self, start=None, *, tol=1e-3, max_iter=None, time_limit=None, callback=None, verbose=0, **data):
+        """Run until the KKT violation is at most `tol`, and return a `Solution`.
+
+        Parameters
+        ----------
+        start : a lam to begin near; or a `Solution` of the same problem with other bounds, or with fewer points (new
+            ones come after them).
+        data : a value for each free input of the objective, by name.
+        For the others see `solve_dual`.
+        """
+        values = values_of(self.inputs, data)
+        dual, factor = self.objective.dual(*(self._evaluate(*values) if self._evaluate is not None else ()))
+        gram = Gram(dual.kernel, dual.X, mode=self.mode)
+        options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
+        return solve_dual(dual, gram, factor, start=start, verbose=verbose, seed=self.solver.seed, **options)
+
+
+def solve_dual(
+    dual,
+    gram=None,
+    factor=1.0,
+    *,
+    start=None,
+    tol=1e-3,
+    max_iter=None,
+    time_limit=None,
+    callback=None,
+    verbose=0,
+    seed=0,
+):
+    """Solve a `KernelDual` by decomposition and return a `Solution`, whose lam is `factor` times z.
+
+    Parameters
+    ----------
+    gram : the `Gram` of its points, to share what it holds with other problems.
+    start : see `DualProgram.run`.
+    tol : the largest KKT violation to accept, as LIBSVM means it, in float64.
+    max_iter, time_limit : the most outer iterations and the most seconds; each returns the point reached, which is
+        feasible, with a ConvergenceWarning that says what makes the problem hard.
+    callback : a function of an `Info`; a true return value stops the run.
+    verbose : 1 draws a bar with violation, gap and support vectors on a terminal.
+    """
+    tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
+    gram = Gram(dual.kernel, dual.X) if gram is None else gram
+    program, bar = dual.program, Progress(tol) if verbose else None
+
+    def watch(info):
+        if bar is not None:
+            bar.show(info)
+        return callback is not None and callback(info)
+
+    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": watch, "seed": seed}
+    try:
+        result = decompose(program, gram, start=_start(program, start, factor), **options)
+    finally:
+        if bar is not None:
+            bar.close()
+    z = result.z
+
+    def certify():
+        """From z and the data alone: only the rows of support vectors take part."""
+        beta = program.weights(z)
+        support, Kz = np.flatnonzero(beta), np.zeros(program.m)
+        gram.product(beta[support], None, support, Kz, exact=True)
+        return program.certificate(Kz, z, tol=tol, is_psd=dual.is_convex)
+
+    if result.stopped != "tol":
+        _warn(dual, result, tol)
+    b, _ = program.multipliers(program.gradient(result.Kz, z), z)
+    b = (b if len(b) > 1 else float(b[0])) if len(b) else None
+    W, lam = program.value(result.Kz, z), factor * z
+    return Solution(lam, W, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
+
+
+def path(X, kernel, programs, **options):
+    """Solve one `QuadraticProgram` after another over the same points, each from the last solution: a path over C, say.
+
+    The kernel's loops are bound to the points once. Yields a `Solution` each; `options` are those of `solve_dual`.
+
+    >>> from symsvm.kernels import RBF
+    >>> from symsvm.objectives import csvc
+    >>> X, y = np.array([[-1.0], [0.5], [2.0], [2.2]]), np.array([-1.0, 1.0, 1.0, -1.0])
+    >>> [round(s.W, 3) for s in path(X, RBF(1.0), [csvc(y, C) for C in (0.1, 1.0, 10.0)])]
+    [-0.392, -3.221, -18.52]
+    """
+    gram, last = None, None
+    for program in programs:
+        dual = KernelDual(program, X, kernel)
+        gram = Gram(kernel, dual.X) if gram is None else gram
+        last = solve_dual(dual, gram, start=last, **options)
+        yield last
+
+
+def _start(program, start, factor):
+    """A z to begin near: the given one, which may have been made for fewer points or for other bounds."""
+    if start is None:
+        return None
+    old = getattr(start, "program", None)
+    z = np.asarray(getattr(start, "lam", start), dtype="float64")
+    copies = program.n // program.m
+    if z.ndim != 1 or len(z) % copies or len(z) > program.n or not np.isfinite(z).all():
+        raise ValueError(f"start must be a finite vector of at most {program.n} numbers, got the shape {z.shape}.")
+    m = len(z) // copies
+    here = np.concatenate([np.arange(m) + k * program.m for k in range(copies)])
+    full = np.zeros(program.n)
+    full[here] = z * (factor[here] if np.ndim(factor) else 1.0)  # factors are -1 and +1
+    if old is not None and old.n == len(z):
+        # What was at a bound goes to where the bound is now.
+        for before, now in ((old.lower, program.lower), (old.upper, program.upper)):
+            at = here[(full[here] == before) & (before != 0)]
+            full[at] = now[at]
+    return full
+
+
+def _warn(dual, result, tol):
+    from sklearn.exceptions import ConvergenceWarning
+
+    why = {
+        "max_iter": f"after max_iter={result.n_iter} iterations",
+        "time_limit": "at the time limit",
+        "callback": "by the callback",
+        "interrupt": "by an interrupt",
+        "stalled": "where rounding leaves no step that helps",
+    }[result.stopped]
+    violation = result.trace[-1].violation
+    text = [f"stopped {why} with a violation of {violation:.2g}, above tol={tol:g}; the point is feasible."]
+    text += [sentence[0].upper() + sentence[1:] for sentence in diagnosis(dual, result.z, tol)]
+    warnings.warn(" ".join(text), ConvergenceWarning, stacklevel=_caller())
+
+
+def _caller():
+    """The number of frames up to the first one outside this package, for a warning to point at."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm":
+        frame, level = frame.f_back, level + 1
+    return level
