@@ -58,10 +58,12 @@ class Machine:
         self.lam, *self.given = fresh
         value, *bounds = graphs
         self.objective = objective.over(value, self.lam, bounds)
-        self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=()) for i in range(len(solver.start()))]
+        first, *vectors = solver.init(self.objective, self.lam)
+        shapes = [self.lam.type.shape] * len(vectors) + [()] * len(solver.start())
+        self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=shape) for i, shape in enumerate(shapes)]
         state, W, g = solver.step(self.objective, self.lam, *self.extras)
         self.step = lower(lift([*state, W, g], math.inf))
-        self._graphs = {"init": solver.init(self.objective, self.lam), "project": self.objective.project(self.lam)}
+        self._graphs = {"init": [first, *vectors], "project": [self.objective.project(self.lam)]}
         self._plans, self._fits, self._functions = {}, {}, {}
 
     def plan(self, fits):
@@ -131,11 +133,11 @@ class Machine:
         return arrays
 
     def evaluate(self, name, lam, values):
-        """Evaluate `init` or `project`, graphs of lam and the values."""
+        """Evaluate `init` (the vectors of a first state) or `project` (one vector), graphs of lam and the values."""
         if name not in self._functions:
             self._functions[name] = function([self.lam, *self.given], self._graphs[name], mode=self.mode)
         lam = np.asarray(lam, dtype=self.dtype)
-        return np.array(self._functions[name](lam, *self.put(values)))
+        return [np.array(v) for v in self._functions[name](lam, *self.put(values))]
 
     def bounds(self, values):
         """The values of the constraints; most are inputs or constants, and need no compilation."""

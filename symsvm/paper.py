@@ -231,7 +231,7 @@ class SVM_parallel:
         AB = self._shared(np.zeros(2), "AB")
         fit = Platt(AB, self._shared(yhat, "yhat"), self._shared(t, "t"))
         program = compile(fit, ProjectedGradient(alpha), mode=self.mode)
-        for _, _, g, new in islice(program.steps(AB.get_value()), training_steps):
+        for _, _, g, new in islice(program.steps([AB.get_value()]), training_steps):
             AB.set_value(new)
             slope = np.abs(g).max()
         self.A, self.B = map(float, AB.get_value())

@@ -140,13 +140,13 @@ class Program:
         lam, *state = (np.asarray(v, dtype=self.dtype) for v in (*first, *self.solver.start()))
         prepare, step = self.machine.compiled(lam, values)
         constants = prepare(*values)
-        passes = False
+        passes, takes_back = False, getattr(self.solver, "takes_back", False)
         while True:
             new, *state, W, g = step(lam, *state, *constants, *values)  # the state stays where it was computed
             new, W = np.asarray(new), float(W)
             if np.isfinite(W) or not passes:
                 yield lam, W, np.asarray(g), new
-            lam, passes = new, self.solver.takes_back
+            lam, passes = new, takes_back
 
     def _values(self, data):
         """The values of all that a run takes: data, what the shared variables hold now, numbers."""

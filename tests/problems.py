@@ -5,7 +5,17 @@ from typing import NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 
-from symsvm import RBF, Laplacian, Linear, Polynomial, Precomputed, ProjectedGradient, Sigmoid, pair_kernel
+from symsvm import (
+    RBF,
+    AcceleratedGradient,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    ProjectedGradient,
+    Sigmoid,
+    pair_kernel,
+)
 
 MODES = ("NUMBA", "JAX")
 
@@ -90,6 +100,7 @@ PROBLEMS = {"overlapping": overlapping(), "separable": separable()}
 SOLVERS = {
     "projected gradient, alpha found": ProjectedGradient(),
     "projected gradient, alpha fixed": ProjectedGradient(0.1),
+    "accelerated gradient": AcceleratedGradient(),
 }
 
 

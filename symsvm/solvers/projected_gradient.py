@@ -39,12 +39,12 @@ class ProjectedGradient:
         return type(self), self.alpha is None, self.projection
 
     def start(self):
-        """Return the numbers that the state carries beside lam: the step size and beta."""
+        """Return the numbers of the state: the step size and beta."""
         return (1.0 if self.alpha is None else self.alpha, self.beta)
 
     def init(self, objective, lam):
-        """The graph of the first lam: feasible, unless the paper's projection leaves it where it starts."""
-        return objective.project(lam) if self.projection == "exact" else lam
+        """The graphs of the vectors of the state, lam alone: feasible, unless the paper's projection leaves it."""
+        return (objective.project(lam) if self.projection == "exact" else lam,)
 
     def step(self, objective, lam, alpha, beta):
         """The graphs of the next (lam, alpha, beta), and of W and its gradient at the present lam (Eq. 25, 26)."""
