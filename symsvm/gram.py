@@ -1,6 +1,7 @@
 """Gram: the kernel between the points of a problem, for as many programs over them as one likes."""
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -15,13 +16,15 @@ class Gram:
     Attributes
     ----------
     m : the number of points.
+    width : the number of features that an entry costs.
     entries : how many values of the kernel were computed so far.
     """
 
     def __init__(self, kernel, X, *, mode=None):
         self.kernel, self.X, self._mode = kernel, X, mode
         self.m, self.entries = X.shape[0], 0
-        self._held = None
+        self.width = X.nnz / max(1, self.m) if hasattr(X, "tocsr") else X.shape[1]
+        self._held, self._starts = [], None
 
     @functools.cached_property
     def _fast(self):
@@ -35,19 +38,88 @@ class Gram:
     def _pairs(self, dtype):
         return self._fast if dtype == "float32" else self._exact
 
+    def hold(self, starts):
+        """Compute K inside parts of the points once, in float32; it is read off from then on.
+
+        `starts` are the indices at which the parts begin, those of classes for example: a problem of two classes needs
+        the matrix of each, as others with one of them do, and the block between them, which none of the others needs.
+        """
+        for low, high in zip(starts, [*starts[1:], self.m], strict=True):
+            K = np.empty((high - low, high - low), "float32")
+            for i in range(low, high, _ROWS):
+                rows = np.arange(i, min(high, i + _ROWS))
+                self._pairs("float32").block(rows, np.arange(low, rows[-1] + 1), K[i - low : rows[-1] + 1 - low])
+            self.entries += (high - low) * (high - low + 1) // 2
+            self._held.append(K)
+        self._starts = np.asarray(starts)
+
+    def among(self, points):
+        """The Gram matrix of some of the points, which shares what this one holds."""
+        return _Part(self, np.asarray(points))
+
     def block(self, rows, columns, out):
         """Write K of the chosen points to the first columns of `out`, in its type."""
-        if self._held is not None and out.dtype == "float32":
-            out[:, : len(columns)] = self._held[np.ix_(rows, columns)]
+        if not self._held or out.dtype != "float32":
+            self.entries += len(rows) * len(columns)
+            self._pairs(out.dtype).block(rows, columns, out)
             return
-        self.entries += len(rows) * len(columns)
-        self._pairs(out.dtype).block(rows, columns, out)
+        from symsvm.solvers.smo import gather
+
+        for part, some, these in self._pieces(rows, columns):
+            piece = np.empty((len(rows[some]), len(columns[these])), "float32")
+            if part is None:
+                self.entries += piece.size
+                self._pairs("float32").block(rows[some], columns[these], piece)
+            else:
+                gather(self._held[part], rows[some] - self._starts[part], columns[these] - self._starts[part], piece)
+            out[some, these] = piece
 
     def product(self, q, rows, columns, out, *, exact):
         """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
-        if self._held is not None and not exact:
-            K = self._held[:, columns] if rows is None else self._held[np.ix_(rows, columns)]
-            out += K @ q.astype("float32")
+        if not self._held or exact:
+            self.entries += (self.m if rows is None else len(rows)) * len(columns)
+            (self._exact if exact else self._fast).matvec(q, rows, columns, out)
             return
-        self.entries += (self.m if rows is None else len(rows)) * len(columns)
-        (self._exact if exact else self._fast).matvec(q, rows, columns, out)
+        from symsvm.solvers.smo import held_product
+
+        rows = np.arange(self.m) if rows is None else rows
+        for part, some, these in self._pieces(rows, columns):
+            total = out[some]  # a view
+            if part is None:
+                self.entries += len(total) * len(columns[these])
+                self._fast.matvec(q[these], rows[some], columns[these], total)
+            else:
+                start = self._starts[part]
+                held_product(self._held[part], rows[some] - start, columns[these] - start, q[these], total)
+
+    def _pieces(self, rows, columns):
+        """Slices of rows and columns that are in one part each: (the part if it is the same, the slices)."""
+        runs = []
+        for index in (rows, columns):
+            parts = np.searchsorted(self._starts, index, side="right") - 1
+            cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(index)]
+            runs.append([(parts[low], slice(low, high)) for low, high in itertools.pairwise(cuts) if low < high])
+        for (a, some), (b, these) in itertools.product(*runs):
+            yield a if a == b else None, some, these
+
+
+class _Part:
+    """The Gram matrix of some of the points of another."""
+
+    def __init__(self, whole, points):
+        self._whole, self._points, self.m, self.width = whole, points, len(points), whole.width
+
+    @property
+    def entries(self):
+        return self._whole.entries
+
+    def block(self, rows, columns, out):
+        self._whole.block(self._points[rows], self._points[columns], out)
+
+    def product(self, q, rows, columns, out, *, exact):
+        rows = self._points if rows is None else self._points[rows]
+        self._whole.product(q, rows, self._points[columns], out, exact=exact)
+
+
+# Rows that are computed together.
+_ROWS = 1024

@@ -65,7 +65,7 @@ class QuadraticProgram:
             free = (z[members] > self.lower[members]) & (z[members] < self.upper[members])
             members = members[np.lexsort((~free, z[members] == 0))]
             missing = total - z[members].sum()
-            if abs(missing) <= self._rounding(z):
+            if abs(missing) <= self.rounding(z):
                 continue
             room = np.abs((self.upper if missing > 0 else self.lower)[members] - z[members])
             room = np.minimum(room, abs(missing))
@@ -76,7 +76,7 @@ class QuadraticProgram:
             z[members] += np.sign(missing) * share
         return np.clip(z, self.lower, self.upper)
 
-    def _rounding(self, z):
+    def rounding(self, z):
         """What rounding may make of a total."""
         return 8 * np.finfo(z.dtype).eps * np.sqrt(self.n) * float(np.abs(z).sum()) if len(self.total) else 0.0
 
@@ -130,7 +130,7 @@ class QuadraticProgram:
 
     def certificate(self, Kz, z, *, tol, is_psd=None):
         """Certify z from the products K z: the dual is D = -W, the primal P = D + gap."""
-        slack, z = self._rounding(z), np.asarray(z, dtype="float64")
+        slack, z = self.rounding(z), np.asarray(z, dtype="float64")
         F = self.gradient(Kz, z)
         W, (b, violation) = self.value(Kz, z), self.multipliers(F, z)
         outside = self.infeasibility(z)

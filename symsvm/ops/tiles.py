@@ -131,17 +131,15 @@ def _dot(a, b, n):
 
 
 @numba.njit(**_OPTIONS)
-def _pack(B, ids, columns):
-    """The rows `ids` of B in panels (d, columns)."""
-    n, d = ids.shape[0], B.shape[1]
-    panels = np.empty(((n + columns - 1) // columns, d, columns), B.dtype)
-    for t in range(panels.shape[0]):
-        panel = panels[t]
-        for j in range(min(columns, n - t * columns)):
-            row = B[ids[t * columns + j]]
-            for k in range(d):
-                panel[k, j] = row[k]
-    return panels
+def _pack(B, ids, first, panel):
+    """The rows `ids` of B, from the first on, as a panel (d, columns)."""
+    n, d = min(panel.shape[1], ids.shape[0] - first), B.shape[1]
+    for j0 in range(0, n, 16):  # squares of cache lines
+        for k0 in range(0, d, 16):
+            for j in range(j0, min(j0 + 16, n)):
+                row = B[ids[first + j]]
+                for k in range(k0, min(k0 + 16, d)):
+                    panel[k, j] = row[k]
 
 
 @numba.njit(**_OPTIONS)
@@ -266,7 +264,11 @@ class _Source:
         out.add(f"columns = {columns}")
         packed = [c for c, kind in enumerate(self.kinds) if kind[1] == "dense"]
         for c in packed:
-            out.add(f"packed{c} = pack(B{c}, ids, columns)")
+            out.add(f"packed{c} = np.empty(((ids.shape[0] + columns - 1) // columns, B{c}.shape[1], columns), number)")
+        if packed:
+            out.add("for t in prange((ids.shape[0] + columns - 1) // columns):")
+            for c in packed:
+                out.add(f"    pack(B{c}, ids, t * columns, packed{c}[t])")
         args = ", ".join(["rows", "ids", *self._names, "q", "out", *(f"packed{c}" for c in packed)])
         out.add("for t in prange((m + step - 1) // step):")
         out.add(f"    chunk(t * step, min(m, t * step + step), columns, {args})")

@@ -13,22 +13,25 @@ The two operations on the kernel, a block K_WW and the product in the last line,
 run in float32 until float64 finds that they have gone astray; nothing is believed that float64 has not confirmed.
 """
 
+import functools
 import time
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from symsvm.program import Info
+from symsvm.solvers.newton import newton
 from symsvm.solvers.working_set import WorkingSet
 
 __all__ = ["Result", "decompose"]
 
 # Variables that are solved for all at once.
-WHOLE = 2048
-# Violators a side that join the free variables, and the most of these.
+WHOLE = 2560
+# Violators a side that join the free variables (up to four times as many where these are few), and the most of these.
 JOIN, MOST = 512, 8192
-# Points whose products float64 computes again before it believes the others.
-SAMPLE = 256
+# Multiplications that the exact last step for the free variables, and a look at some products in float64, may cost.
+_POLISH, _SPOT = 2**26, 2**23
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class _Run:
         self.Kz = np.zeros(qp.m)
         self.is_exact, self.steps = True, 0
         self.accurate = False  # products in float64
+        # The part of tol to aim at: the rest is for what float32 does to K z. Little is won by less in a small problem.
+        self.aim = 0.5 if qp.n <= WHOLE else 0.8
         self._confirmed = self._shrunk = np.inf
         self.confirm()  # a start that is optimal already must be seen to be
 
@@ -88,12 +93,26 @@ class _Run:
         """The largest error of K z among some points, those that decide how large the violation is among them."""
         qp = self.qp
         F = np.abs(self.F + self.b[qp.group]) if len(self.b) else np.abs(self.F)
-        sample = self.rng.choice(qp.m, min(qp.m, SAMPLE), replace=False)
-        some = np.unique(np.concatenate([sample, qp.point[np.argpartition(-F, min(qp.n, SAMPLE) - 1)[:SAMPLE]]]))
-        support, exact = np.flatnonzero(self.z), np.zeros(len(some))
+        support = np.flatnonzero(self.z)
+        size = min(qp.m, int(np.clip(_SPOT / self.gram.width / max(1, len(support)), 16, 64)))
+        sample = self.rng.choice(qp.m, size, replace=False)
+        some = np.unique(np.concatenate([sample, qp.point[np.argpartition(-F, size - 1)[:size]]]))
+        exact = np.zeros(len(some))
         beta, points = self._by_point(support, self.z[support])
         self.gram.product(beta, some, points, exact, exact=True)
         return float(np.max(np.abs(exact - self.Kz[some])))
+
+    def trusted(self, tol):
+        """Whether the violation is within tol though K z has errors; if not, aim lower or have float64 compute it."""
+        error = 3 * self.error()  # of two products; others than those looked at may be half as bad again
+        if self.worst + error <= tol:
+            return True
+        if error < 0.6 * tol and self.aim * tol > tol - 1.1 * error:
+            self.aim = 1 - 1.1 * error / tol
+            self.improve(tol)
+        else:
+            self.confirm()
+        return False
 
     def watch(self):
         """Go over to more exact arithmetic where an exact violation has not halved since the last one; say if so.
@@ -134,7 +153,7 @@ class _Run:
 
     def shrink(self):
         """Put out of play what is at a bound, more than half a violation on its safe side."""
-        if self.is_exact or self.worst > self._shrunk / 2:
+        if self.qp.n <= WHOLE or self.is_exact or self.worst > self._shrunk / 2:
             return
         self._shrunk = self.worst
         qp, play = self.qp, self.play
@@ -161,10 +180,11 @@ class _Run:
         # The worst violators are near copies of one another: half of the newcomers are drawn from the others.
         for may, score in ((up & ~low, self.most[group] - f), (low & ~up, f - self.least[group])):
             candidates = np.flatnonzero(may & (score > 0.1 * self.worst))
-            if len(candidates) > JOIN:
-                order = np.argpartition(-score[candidates], JOIN // 2)
-                rest = self.rng.choice(candidates[order[JOIN // 2 :]], JOIN - JOIN // 2, replace=False)
-                candidates = np.concatenate([candidates[order[: JOIN // 2]], rest])
+            join = min(max(JOIN, len(candidates) // 4), max(JOIN, 4 * JOIN - len(free)))
+            if len(candidates) > join:
+                order = np.argpartition(-score[candidates], join // 2)
+                rest = self.rng.choice(candidates[order[join // 2 :]], join - join // 2, replace=False)
+                candidates = np.concatenate([candidates[order[: join // 2]], rest])
             chosen.append(candidates)
         return play[np.sort(np.concatenate(chosen))]
 
@@ -175,20 +195,56 @@ class _Run:
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls further than its digits go.
         digits = _DIGITS[str(self.working.K.dtype)]
-        eps = max(0.8 * tol, self.worst * (digits if whole else max(digits, 0.1)))
+        eps = max(self.aim * tol, self.worst * (digits if whole else max(digits, 0.1)))
         # Free variables have F near the middle: around it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
         new, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS)
         self.steps += steps
-        changed = W[new != self.z[W]]
-        d, F = new[new != self.z[W]] - self.z[changed], self.F[changed]
+        moved = np.flatnonzero(new != self.z[W])
+        changed = W[moved]
+        d, F = new[moved] - self.z[changed], self.F[changed]
         self.z[W] = new
-        self._product(changed, d, exact=self.accurate)
+        if whole and not self.accurate:
+            self._held_product(moved, d)
+        else:
+            self._product(changed, d, exact=self.accurate)
         # W is quadratic: it changes by d times the mean of its gradients before and after.
         qp = self.qp
         after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
         self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
+
+    def polish(self):
+        """Solve for the free variables exactly, where they are few: what is left is rounding.
+
+        Everything is float64 here, from the data. A point at which the violation is larger is not taken.
+        """
+        qp, before = self.qp, (self.z.copy(), self.Kz.copy(), self.worst)
+        free = np.flatnonzero((self.z > qp.lower) & (self.z < qp.upper))
+        support = np.flatnonzero(self.z)
+        cost = len(free) ** 3 / 3 + len(free) * (len(free) + len(support)) * self.gram.width
+        if not len(free) or cost > _POLISH:
+            return
+        points = qp.point[free]
+        A = np.empty((len(free), len(free)))
+        self.gram.block(points, points, A)
+        A[np.arange(len(free)), np.arange(len(free))] += qp.diagonal[free]
+        beta, columns = self._by_point(support, self.z[support])
+        Kz = np.zeros(len(free))
+        self.gram.product(beta, points, columns, Kz, exact=True)
+        F = Kz + qp.diagonal[free] * self.z[free] + qp.p[free]
+        bounds, start = (qp.lower[free], qp.upper[free]), self.z[free]
+        z = start
+        for _ in range(3):  # the later ones take back what the factor lost
+            z = newton(A.copy(), F + A @ (z - start), z, *bounds, qp.group[free], len(qp.total))
+        d = z - start
+        self.z[free] = z
+        self._product(free, d, exact=self.accurate)
+        self.Kz[points] = Kz + A @ d - qp.diagonal[free] * d
+        if not self.violation() <= before[2] or qp.infeasibility(self.z) > qp.rounding(self.z):
+            self.z, self.Kz, _ = before
+            self.violation()
+        self.W = qp.value(self.Kz, self.z)
 
     def _by_point(self, variables, d):
         """The points of the variables and the sum of d for each."""
@@ -210,6 +266,15 @@ class _Run:
             part = self.Kz[rows]
             self.gram.product(d, rows, points, part, exact=exact)
             self.Kz[rows] = part
+
+    def _held_product(self, moved, d):
+        """G += K[:, W] d where W is everything: its matrix is there already."""
+        qp, W = self.qp, self.working.members
+        first = np.flatnonzero(W < qp.m)  # one variable for each point
+        change = self.working.K[moved, : len(W)].T @ d.astype(self.working.K.dtype)
+        change[moved] -= (qp.diagonal[W[moved]] * d).astype(change.dtype)
+        self.Kz[W[first]] += change[first]
+        self.is_exact = False
 
     def info(self, iteration, seconds):
         """The diagnostics of an iteration."""
@@ -236,6 +301,16 @@ def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None,
     max_iter, time_limit : the most outer iterations and seconds.
     callback : a function of an `Info`; a true value stops.
     """
+    with _blas().limit(limits=1, user_api="blas"):  # its threads would wait in the way of Numba's
+        return _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed)
+
+
+@functools.cache
+def _blas():
+    return ThreadpoolController()
+
+
+def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
     began = time.perf_counter()
     run = _Run(qp, gram, start, seed)
     trace, stopped, n_iter = [], None, 0
@@ -245,9 +320,10 @@ def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None,
             if violation <= tol and len(run.play) < qp.n:
                 run.catch_up()
                 continue
-            if violation <= tol and not run.is_exact and violation + 3 * run.error() > tol:
-                run.confirm()
+            if violation <= tol and not run.is_exact and not run.trusted(tol):
                 continue
+            if violation <= tol:
+                run.polish()
             trace.append(run.info(n_iter, time.perf_counter() - began))
             if violation <= tol:
                 stopped = "tol"

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from symsvm.solvers.newton import newton
+
 __all__ = ["WorkingSet"]
 
 # Rows that are computed together: of a symmetric matrix only what is left of the diagonal, in steps of so many.
@@ -65,29 +67,97 @@ class WorkingSet:
         self.K[new, new] += qp.diagonal[self.members[start:]]
 
     def solve(self, F, z, eps, most_steps):
-        """Run SMO on the members from the gradient F and the point z; return their new z and the number of steps."""
-        from symsvm.solvers.smo import smo
+        """Solve for the members from the gradient F and the point z; return their new z and the number of steps.
 
-        qp, W, n = self.qp, self.members, len(self.members)
-        groups, alone = max(1, len(qp.total)), not len(qp.total)
+        SMO takes steps; where they come to cost more than a factorisation of the matrix between the free variables,
+        Newton's step on these is taken, and SMO goes on from there.
+        """
+        part = _Part(self, F, z)
+        steps, budget = 0, part.budget()
+        while True:
+            taken, violation = part.smo(eps, min(budget, most_steps - steps))
+            steps += taken
+            if violation <= eps or taken < budget:
+                return part.z[: len(self.members)], steps
+            if part.newton():
+                budget = part.budget()
+            else:
+                budget *= 2
+
+
+class _Part:
+    """The arrays of a problem of its own that the members of a working set are."""
+
+    def __init__(self, working, F, z):
+        qp, W, n = working.qp, working.members, len(working.members)
+        self.n, self.groups, alone = n, max(1, len(qp.total)), not len(qp.total)
         # No equality is one with a further variable that nothing bounds and nothing costs.
         size = _blocks(n + alone)
+        self.K, dtype = working.K, working.K.dtype
         self.K[n:size, :size] = 0
         self.K[:size, n:size] = 0
-        dtype = self.K.dtype
-        gradient, values = np.zeros(size, dtype), np.zeros(size)
-        lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
-        gradient[:n], values[:n], lower[:n], upper[:n] = F[W], z[W], qp.lower[W], qp.upper[W]
-        up, low = np.full((groups, size), np.inf, dtype), np.full((groups, size), -np.inf, dtype)
-        for g in range(groups):
-            mine = alone | (qp.group[W] == g)
-            up[g, :n][mine & (values[:n] < upper[:n])] = 0
-            low[g, :n][mine & (values[:n] > lower[:n])] = 0
+        self.F, self.z = np.zeros(size, dtype), np.zeros(size)
+        self.lower, self.upper = np.full(size, -np.inf), np.full(size, np.inf)
+        self.F[:n], self.z[:n], self.lower[:n], self.upper[:n] = F[W], z[W], qp.lower[W], qp.upper[W]
+        self.group = np.zeros(n, dtype="int64") if alone else qp.group[W]
+        self.equalities = 0 if alone else self.groups
+        self.up, self.low = np.full((self.groups, size), np.inf, dtype), np.full((self.groups, size), -np.inf, dtype)
+        self._open(np.arange(n))
         if alone:
-            up[0, n] = low[0, n] = 0
-        diagonal = np.ascontiguousarray(np.diagonal(self.K)[:size])
-        steps, _ = smo(self.K, gradient, values, lower, upper, diagonal, up, low, eps, most_steps)
-        return values[:n], steps
+            self.up[0, n] = self.low[0, n] = 0
+        self.diagonal = np.ascontiguousarray(np.diagonal(self.K)[:size])
+
+    def _open(self, members):
+        """Say which of the members may rise and fall."""
+        z, group = self.z[members], self.group[members]
+        self.up[group, members] = np.where(z < self.upper[members], 0, np.inf)
+        self.low[group, members] = np.where(z > self.lower[members], 0, -np.inf)
+
+    def free(self):
+        """The variables between their bounds."""
+        n = self.n
+        return np.flatnonzero((self.z[:n] > self.lower[:n]) & (self.z[:n] < self.upper[:n]))
+
+    def smo(self, eps, most_steps):
+        """Steps of SMO; return their number and the violation left."""
+        from symsvm.solvers.smo import smo
+
+        bounds = self.lower, self.upper
+        return smo(self.K, self.F, self.z, *bounds, self.diagonal, self.up, self.low, eps, most_steps)
+
+    def budget(self):
+        """How many steps of SMO cost as much as a factorisation, by what both cost in nanoseconds."""
+        free = len(self.free())
+        return max(_LEAST, int((free**3 / 60 + 5 * free**2) / (300 + 0.8 * self.n)))
+
+    def newton(self):
+        """Take Newton's step on the free variables, cut where it ceases to help; return whether it did."""
+        free = self.free()
+        if not 1 < len(free) <= _FACTOR:
+            return False
+        F, z, rows = self.F[free].astype("float64"), self.z[free], self.K[free]
+        lower, upper, group = self.lower[free], self.upper[free], self.group[free]
+        A = rows[:, free].astype("float64")
+        new = newton(A, F, z, lower, upper, group, self.equalities)
+        for g in range(self.equalities):  # what rounding did to the totals
+            inside = (group == g) & (new > lower) & (new < upper)
+            rest = (new - z)[group == g].sum()
+            new[inside] -= rest / max(1, np.count_nonzero(inside))
+        new = np.clip(new, lower, upper)
+        d = new - z
+        change = d.astype(rows.dtype) @ rows[:, : len(self.F)]
+        slope, curvature = float(F @ d), float(change[free] @ d)
+        if slope >= 0 or any(abs(d[group == g].sum()) > 1e-9 * np.abs(d).sum() for g in range(self.equalities)):
+            return False
+        t = 1.0 if curvature <= -slope else -slope / curvature
+        self.z[free] = new if t == 1.0 else z + t * d
+        self.F += t * change
+        self._open(free)
+        return True
+
+
+# The least number of steps between two factorisations, and the most variables in one.
+_LEAST, _FACTOR = 2000, 4096
 
 
 def _blocks(n):

@@ -1,0 +1,407 @@
+"""The fast solver beside scikit-learn, scikit-learn-intelex (float32 and float64) and LIBSVM, on one machine in one run.
+
+    SYMSVM_DATA=DIRECTORY python benchmarks/peers.py [--rows NAME ...] [--chart out/peers.png]
+
+Everybody gets the same data, kernel, C and tolerance (1e-3), a cache of 2 GB, dense or sparse data as suits it, and counts
+with its best turn. The judge is float64: the dual objective and the largest KKT violation of what each one returns. Peers
+that are not installed are left out, with a word (pip install scikit-learn-intelex libsvm-official).
+"""
+
+import argparse
+import gzip
+import itertools
+import subprocess
+import sys
+import time
+import warnings
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+from sklearn.datasets import load_svmlight_file, make_classification
+
+import symsvm
+from symsvm import RBF, KernelDual, csvc, pair_kernel, svr
+from symsvm.data import data_home
+from symsvm.gram import Gram
+from symsvm.solvers.dual_program import solve_dual
+from symsvm.solvers.one_vs_one import one_vs_one
+
+TOL, CACHE = 1e-3, 2000
+Row = namedtuple("Row", "name kind X y C gamma")
+EPSILON = 0.1
+
+
+def read(name):
+    """A set of LIBSVM text, dense."""
+    X, y = load_svmlight_file(str(data_home() / name))
+    return X.toarray(), y
+
+
+def standardised(X):
+    """Zero mean and unit variance, as far as a column varies."""
+    spread = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def synthetic(m):
+    """A hard set of two classes with 20 features."""
+    X, y = make_classification(m, 20, n_informative=10, flip_y=0.05, random_state=0)
+    return standardised(X), 2.0 * y - 1
+
+
+def digits(part="train"):
+    """MNIST's images in [0, 1] and their labels."""
+    images, labels = (
+        np.frombuffer(gzip.open(data_home() / "mnist" / f"{part}-{name}-ubyte.gz").read(), np.uint8, offset=offset)
+        for name, offset in (("images-idx3", 16), ("labels-idx1", 8))
+    )
+    return images.reshape(-1, 784) / 255.0, labels.astype("int64")
+
+
+def two(name, C):
+    """A set of two classes, standardised, with gamma = 1 / d."""
+    X, y = read(name)
+    X = standardised(X)
+    return Row(f"{name}, C = {C:g}", "svc", X, np.where(y == y.max(), 1.0, -1.0), C, 1 / X.shape[1])
+
+
+def rows():
+    """The functions that make the rows of the table, by name."""
+
+    def a9a():
+        X, y = load_svmlight_file(str(data_home() / "a9a"))
+        return Row("a9a, C = 1", "svc", X.tocsr(), y, 1.0, 1 / X.shape[1])
+
+    def cadata():
+        X, y = read("cadata_scale")
+        return Row("cadata (epsilon-SVR), C = 1", "svr", standardised(X), standardised(y[:, None])[:, 0], 1.0, 1 / 8)
+
+    def mnist():
+        X, y = digits()
+        return Row("MNIST 10 000 (45 pairs), C = 5", "ovo", X[:10_000], y[:10_000], 5.0, 0.02)
+
+    def synth(m, C):
+        return lambda: Row(f"synthetic {m} x 20, C = {C:g}", "svc", *synthetic(m), C, 1 / 20)
+
+    main = {
+        "svmguide1": lambda: two("svmguide1", 2.0),
+        "svmguide3": lambda: two("svmguide3", 128.0),
+        "a9a": a9a,
+        "cadata": cadata,
+        "mnist": mnist,
+        **{f"synth-{C}": synth(10_000, float(C)) for C in (1, 100, 1000)},
+        "synth-30000": synth(30_000, 10.0),
+    }
+    large = {
+        "svmguide1-1e4": lambda: two("svmguide1", 1e4),
+        "svmguide3-1e4": lambda: two("svmguide3", 1e4),
+        "synth-1e4": synth(10_000, 1e4),
+    }
+    return main, large
+
+
+# ---- contestants: each returns a function to time, and one that makes of its result a list of (rows, y, z)
+
+
+def ours(row, kernel=None):
+    """symsvm."""
+    kernel = RBF.from_gamma(row.gamma) if kernel is None else kernel
+    if row.kind == "ovo":
+        return lambda: [
+            (at, np.where(row.y[at] == b, 1.0, -1.0), solution)
+            for _, b, at, solution in one_vs_one(row.X, row.y, kernel, lambda y, _: csvc(y, row.C), tol=TOL)
+        ], lambda result: [(at, y, solution.lam) for at, y, solution in result]
+    program = csvc(row.y, row.C) if row.kind == "svc" else svr(row.y, row.C, EPSILON)
+    dual = KernelDual(program, row.X, kernel)
+    every = np.arange(len(row.y))
+    return lambda: solve_dual(dual, tol=TOL), lambda solution: [(every, row.y, solution.lam)]
+
+
+def estimator(module, row, dtype="float64", dense=False):
+    """scikit-learn's SVC or SVR, or a class with the same interface."""
+    shared = {"C": row.C, "gamma": row.gamma, "tol": TOL, "cache_size": CACHE}
+    model = module.SVR(epsilon=EPSILON, **shared) if row.kind == "svr" else module.SVC(**shared)
+    X = row.X.toarray() if dense and scipy.sparse.issparse(row.X) else row.X
+    X, y = X.astype(dtype), row.y.astype(dtype) if row.kind == "svr" else row.y
+    return lambda: model.fit(X, y), lambda model: coefficients(row, model)
+
+
+def coefficients(row, model):
+    """What a fitted estimator found, as z for each of its problems."""
+    coef = np.asarray(model.dual_coef_.todense() if scipy.sparse.issparse(model.dual_coef_) else model.dual_coef_)
+    return spread(row, coef.astype("float64"), model.support_, np.asarray(model.n_support_), 1.0)
+
+
+def spread(row, coef, support, counts, sign):
+    """z for each problem, from coefficients that are laid out as LIBSVM does (k - 1, support vectors)."""
+    m = len(row.y)
+    if row.kind == "svr":
+        beta = np.bincount(support, coef[0], m)
+        return [(np.arange(m), row.y, np.concatenate([np.maximum(beta, 0), np.minimum(beta, 0)]))]
+    if row.kind == "svc":
+        return [(np.arange(m), row.y, sign * np.bincount(support, coef[0], m))]
+    classes, ends = np.unique(row.y), np.concatenate([[0], np.cumsum(counts)])
+    found = []
+    for a, b in itertools.combinations(range(len(classes)), 2):
+        at = np.flatnonzero((row.y == classes[a]) | (row.y == classes[b]))
+        beta = np.zeros(m)
+        for this, other in ((a, b - 1), (b, a)):
+            part = slice(ends[this], ends[this + 1])
+            beta[support[part]] = coef[other, part]
+        found.append((at, np.where(row.y[at] == classes[a], 1.0, -1.0), beta[at]))  # the first class is +1
+    return found
+
+
+def libsvm_official(row):
+    """LIBSVM's own Python interface; the copy into its structures is not timed."""
+    from libsvm import svm
+    from libsvm.svmutil import svm_parameter, svm_problem, toPyModel
+
+    order = (
+        np.argsort(row.y, kind="stable") if row.kind == "ovo" else np.arange(len(row.y))
+    )  # its classes come in order
+    X = row.X[order] if scipy.sparse.issparse(row.X) else scipy.sparse.csr_matrix(row.X[order])
+    problem = svm_problem(row.y[order].astype("float64"), X)
+    kind = f"-s 3 -p {EPSILON}" if row.kind == "svr" else "-s 0"
+    options = svm_parameter(f"{kind} -t 2 -c {row.C} -g {row.gamma} -e {TOL} -m {CACHE} -q")
+    svm.libsvm.svm_set_print_string_function(options.print_func)
+
+    def collect(model):
+        coef = np.array(model.get_sv_coef()).T
+        support = order[np.array(model.get_sv_indices()) - 1]
+        counts = np.array(model.nSV[: model.nr_class]) if row.kind == "ovo" else None
+        first = model.get_labels()[0] if row.kind == "svc" else 1
+        return spread(row, coef, support, counts, first)
+
+    return lambda: toPyModel(svm.libsvm.svm_train(problem, options)), collect
+
+
+def contestants(row):
+    """The names of those who take part in a row and what they do."""
+    import sklearn.svm
+
+    dense = not scipy.sparse.issparse(row.X)
+    yield "symsvm", lambda: ours(row)
+    yield "scikit-learn", lambda: estimator(sklearn.svm, row)
+    try:
+        import sklearnex.svm
+    except ImportError:
+        print("scikit-learn-intelex is not installed")
+    else:
+        for dtype in ("float32", "float64"):
+            yield f"sklearnex {dtype}", lambda dtype=dtype: estimator(sklearnex.svm, row, dtype, dense=True)
+            if not dense:
+                yield f"sklearnex {dtype}, CSR", lambda dtype=dtype: estimator(sklearnex.svm, row, dtype)
+    try:
+        import libsvm.svm  # noqa: F401
+    except ImportError:
+        print("libsvm-official is not installed")
+    else:
+        yield "LIBSVM", lambda: libsvm_official(row)
+
+
+# ---- the judge
+
+
+def judged(row, found):
+    """The sum of the dual objectives and the largest violation, in float64."""
+    W, worst = 0.0, 0.0
+    gram = Gram(RBF.from_gamma(row.gamma), row.X.tocsr() if scipy.sparse.issparse(row.X) else row.X)
+    for at, y, z in found:
+        program = svr(y, row.C, EPSILON) if row.kind == "svr" else csvc(y, row.C)
+        z = np.clip(z, program.lower, program.upper)  # float32 rounds C
+        snap = 1e-6 * row.C  # what is within float32's rounding of a bound is at it
+        z = np.where(program.upper - z < snap, program.upper, np.where(z - program.lower < snap, program.lower, z))
+        beta = program.weights(z)
+        support, Kz = np.flatnonzero(beta), np.zeros(len(at))
+        gram.among(at).product(beta[support], None, support, Kz, exact=True)
+        W += program.value(Kz, z)
+        worst = max(worst, program.multipliers(program.gradient(Kz, z), z)[1])
+    return W, worst
+
+
+def timed(work):
+    """The least time of a few turns, fewer for long ones, and the last result."""
+    times = []
+    while len(times) < 5 and sum(times) < 3.0:
+        time.sleep(0.05)  # threads of the one before come to rest
+        began = time.perf_counter()
+        result = work()
+        times.append(time.perf_counter() - began)
+    return min(times), result
+
+
+def compare(row, only=None):
+    """Print a row of the table; return the times by name."""
+    m, d = row.X.shape
+    print(f"\n{row.name} ({m} x {d}, gamma {row.gamma:.4g})")
+    print(f"  {'':24}{'seconds':>9} {'symsvm is':>12} {'W':>22} {'violation':>10}")
+    times, reference = {}, None
+    for name, make in contestants(row):
+        if only and name not in only:
+            continue
+        work, collect = make()
+        if name == "symsvm":
+            work()  # compiles the loops of a kernel
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seconds, result = timed(work)
+        W, violation = judged(row, collect(result))
+        times[name] = seconds
+        reference = W if reference is None else reference
+        note = f"{seconds / times['symsvm']:9.2f} x" if name != "symsvm" and "symsvm" in times else ""
+        worse = (W - reference) / abs(reference)
+        print(f"  {name:24}{seconds:9.3f} {note:>12} {W:22.9f} {violation:10.1e}   W {worse:+.1e} relative", flush=True)
+        if name == "symsvm":
+            print(f"  {'  its certificate':24}{certificate_time(row, result):9.3f}")
+    return times
+
+
+def certificate_time(row, result):
+    """The seconds of the certificates, which nobody has read yet."""
+    solutions = [solution for *_, solution in result] if row.kind == "ovo" else [result]
+    began = time.perf_counter()
+    good = all(solution.certificate.status == "optimal" for solution in solutions)
+    seconds = time.perf_counter() - began
+    if not good:
+        print("  NOT OPTIMAL:", [str(s.certificate) for s in solutions if s.certificate.status != "optimal"][0])
+    return seconds
+
+
+def own_kernel(row):
+    """The RBF written by hand as a pair function, beside `RBF`."""
+    by_hand = pair_kernel(lambda x, z, gamma: (-(gamma * ((x - z) ** 2).sum())).exp(), gamma=row.gamma)
+    times = []
+    for kernel in (RBF.from_gamma(row.gamma), by_hand):
+        work, _ = ours(row, kernel)
+        work()
+        times.append(work)
+    best = [min(timed(work)[0] for _ in range(3)) for work in times]
+    print(f"{row.name}: RBF {best[0]:.3f} s, the same as a pair_kernel {best[1]:.3f} s, {best[1] / best[0]:.2f} x")
+
+
+def prediction():
+    """10 000 images against 4000 support vectors."""
+    from sklearn.svm import SVC
+
+    X, _ = digits("t10k")
+    V, y = digits()
+    V, y = V[:4000], np.where(y[:4000] < 5, -1.0, 1.0)
+    q = np.random.default_rng(0).normal(size=4000)
+    peer = SVC(gamma=0.02, C=1e-6).fit(V, y)  # every point is a support vector
+    assert len(peer.support_) >= 3900, len(peer.support_)
+    V, q = peer.support_vectors_, peer.dual_coef_[0]
+    oracle = symsvm.oracle.Oracle(RBF.from_gamma(0.02), dtype="float32")
+    X32, V32 = X.astype("float32"), V.astype("float32")
+    oracle.matvec(X32, V32, q)
+    (mine, f), (theirs, g) = timed(lambda: oracle.matvec(X32, V32, q)), timed(lambda: peer.decision_function(X))
+    alone = np.array([oracle.matvec(X32[i : i + 1], V32, q)[0] for i in range(20)])
+    print(
+        f"prediction, {len(X)} x {len(V)} x 784: symsvm {mine:.3f} s, scikit-learn {theirs:.3f} s, {theirs / mine:.1f} x; "
+        f"largest difference to it {np.abs(f - g + peer.intercept_[0]).max() / np.abs(q).max():.1e} of max|q|, of rows by "
+        f"themselves {np.abs(alone - f[:20]).max() / np.abs(q).max():.1e}"
+    )
+
+
+MEMORY = """
+import resource, time, numpy as np
+exec(open({path!r}).read().split("# ---- contestants")[0])
+small, _ = synthetic(3000), None
+solve_dual(KernelDual(csvc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
+X, y = synthetic({m})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+began = time.perf_counter()
+solution = solve_dual(KernelDual(csvc(y, 1.0), X, RBF.from_gamma(1 / 20)))
+seconds = time.perf_counter() - began
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(f"synthetic {m} x 20, C = 1: {{seconds:.2f}} s, {{solution.certificate}}; "
+      f"peak memory above the data {{(peak - before) / 1024:.0f}} MB")
+"""
+
+
+def big(m=100_000, peer=True):
+    """100 000 points: time and peak memory, in a process of its own."""
+    subprocess.run([sys.executable, "-c", MEMORY.format(path=str(Path(__file__)), m=m)], check=True)
+    if peer:
+        from sklearn.svm import SVC
+
+        X, y = synthetic(m)
+        began = time.perf_counter()
+        SVC(C=1.0, gamma=1 / 20, cache_size=CACHE).fit(X, y)
+        print(f"  scikit-learn: {time.perf_counter() - began:.1f} s")
+
+
+def geometric(values):
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def summary(table):
+    """Print the ratios of the main rows."""
+    to_sklearn = {name: t["scikit-learn"] / t["symsvm"] for name, t in table.items() if "scikit-learn" in t}
+    to_best = {
+        name: min(v for k, v in t.items() if k != "symsvm") / t["symsvm"] for name, t in table.items() if len(t) > 1
+    }
+    if to_sklearn:
+        print(
+            f"\ngeometric means over {len(to_sklearn)} rows: {geometric(to_sklearn.values()):.2f} x faster than "
+            f"scikit-learn, {geometric(to_best.values()):.2f} x than the best peer of each row; least lead over the best "
+            f"peer {min(to_best.values()):.2f} x ({min(to_best, key=to_best.get)})"
+        )
+
+
+def chart(table, path):
+    """Draw the times as multiples of symsvm's."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = sorted({name for t in table.values() for name in t} - {"symsvm"})
+    figure, axes = plt.subplots(figsize=(9, 0.62 * len(table) + 1.6))
+    height = 0.8 / len(names)
+    for k, name in enumerate(names):
+        at = [i + (k - len(names) / 2 + 0.5) * height for i, t in enumerate(table.values()) if name in t]
+        axes.barh(at, [t[name] / t["symsvm"] for t in table.values() if name in t], height, label=name)
+    axes.axvline(1.0, color="black", linewidth=1)
+    axes.set(xscale="log", yticks=range(len(table)), yticklabels=list(table), xlabel="time, as a multiple of symsvm's")
+    axes.invert_yaxis()
+    axes.legend(frameon=False, fontsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def main():
+    main_rows, large = rows()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    every = [*main_rows, *large, "kernel", "prediction", "big"]
+    parser.add_argument("--rows", nargs="+", default=every, choices=every, metavar="NAME", help=", ".join(every))
+    parser.add_argument("--only", nargs="+", metavar="PEER", help="contestants, all by default")
+    parser.add_argument("--chart", default="out/peers.png", help="where the chart goes")
+    args = parser.parse_args()
+    np.ones(2**29)  # the first touch of a page costs more than later ones: not at the expense of whoever comes first
+    table = {name: compare(make(), args.only) for name, make in main_rows.items() if name in args.rows}
+    summary(table)
+    if table and all(len(t) > 1 for t in table.values()):
+        chart(table, args.chart)
+    if set(large) & set(args.rows):
+        print("\nLarge C")
+        for name, make in large.items():
+            if name in args.rows:
+                compare(make(), args.only)
+    print()
+    if "kernel" in args.rows:
+        own_kernel(main_rows["synth-100"]())
+    if "prediction" in args.rows:
+        prediction()
+    if "big" in args.rows:
+        big()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""One-vs-one: a problem for each pair of classes, over one Gram matrix."""
+
+import itertools
+
+import numpy as np
+
+from symsvm.gram import Gram
+from symsvm.objectives import KernelDual
+from symsvm.rewrites import MEMORY
+from symsvm.solvers.dual_program import solve_dual
+from symsvm.validation import points
+
+__all__ = ["one_vs_one"]
+
+
+def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **options):
+    """Solve the dual of each pair of classes (a, b), a before b; yield (a, b, rows of X, `Solution`).
+
+    The matrices inside the classes are computed once, in float32, where they fit the memory; so each value of the kernel
+    is computed once for all pairs together.
+
+    Parameters
+    ----------
+    labels : the class of each point.
+    program : the function of (signs, rows) that makes the `QuadraticProgram` of a pair; the sign of a is -1, of b +1.
+    memory : bytes that these matrices may take.
+    options : those of `solve_dual`.
+
+    >>> from symsvm.kernels import Linear
+    >>> from symsvm.objectives import csvc
+    >>> X, labels = np.array([[0.0], [1.0], [3.0]]), np.array(["a", "b", "c"])
+    >>> [(a, b, solution.lam.round(3).tolist()) for a, b, _, solution in
+    ...  one_vs_one(X, labels, Linear(), lambda signs, rows: csvc(signs, C=9.0))]
+    [('a', 'b', [-2.0, 2.0]), ('a', 'c', [-0.222, 0.222]), ('b', 'c', [-0.5, 0.5])]
+    """
+    X = X.tocsr() if hasattr(X, "tocsr") else points(X)
+    order = np.argsort(labels, kind="stable")  # the points of a class side by side
+    X = X[order]
+    names, starts = np.unique(labels[order], return_index=True)
+    ends = np.append(starts[1:], len(order))
+    gram = Gram(kernel, X, mode=mode)
+    if 4 * ((ends - starts) ** 2).sum() <= memory:
+        gram.hold(starts)
+    for a, b in itertools.combinations(range(len(names)), 2):
+        here = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
+        signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
+        dual = KernelDual(program(signs, order[here]), X[here], kernel)
+        yield names[a].item(), names[b].item(), order[here], solve_dual(dual, gram.among(here), **options)
