@@ -25,7 +25,6 @@ import symsvm
 from symsvm import RBF, KernelDual, csvc, pair_kernel, svr
 from symsvm.data import data_home
 from symsvm.gram import Gram
-from symsvm.solvers.dual_program import solve_dual
 from symsvm.solvers.one_vs_one import one_vs_one
 
 TOL, CACHE = 1e-3, 2000
@@ -116,7 +115,8 @@ def ours(row, kernel=None):
     program = csvc(row.y, row.C) if row.kind == "svc" else svr(row.y, row.C, EPSILON)
     dual = KernelDual(program, row.X, kernel)
     every = np.arange(len(row.y))
-    return lambda: solve_dual(dual, tol=TOL), lambda solution: [(every, row.y, solution.lam)]
+    program = symsvm.compile(dual, symsvm.Decomposition())
+    return lambda: program.run(tol=TOL), lambda solution: [(every, row.y, solution.lam)]
 
 
 def estimator(module, row, dtype="float64", dense=False):
@@ -309,11 +309,11 @@ MEMORY = """
 import resource, time, numpy as np
 exec(open({path!r}).read().split("# ---- contestants")[0])
 small, _ = synthetic(3000), None
-solve_dual(KernelDual(csvc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
+symsvm.solve(KernelDual(csvc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
 X, y = synthetic({m})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.perf_counter()
-solution = solve_dual(KernelDual(csvc(y, 1.0), X, RBF.from_gamma(1 / 20)))
+solution = symsvm.solve(KernelDual(csvc(y, 1.0), X, RBF.from_gamma(1 / 20)))
 seconds = time.perf_counter() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(f"synthetic {m} x 20, C = 1: {{seconds:.2f}} s, {{solution.certificate}}; "

@@ -23,17 +23,20 @@ class Gram:
     def __init__(self, kernel, X, *, mode=None):
         self.kernel, self.X, self._mode = kernel, X, mode
         self.m, self.entries = X.shape[0], 0
-        self.width = X.nnz / max(1, self.m) if hasattr(X, "tocsr") else X.shape[1]
+        self._points = _thinned(X)
+        self.width = self._points.nnz / self.m if hasattr(self._points, "tocsr") else X.shape[1]
         self._held, self._starts = [], None
+        # A working set that a next program over the same points may go on with; see `path`.
+        self.keeps, self.kept = False, None
 
     @functools.cached_property
     def _fast(self):
-        X = self.X.astype("float32")
+        X = self._points.astype("float32")
         return Oracle(self.kernel, dtype="float32", mode=self._mode).pairs(X, X)
 
     @functools.cached_property
     def _exact(self):
-        return Oracle(self.kernel, mode=self._mode).pairs(self.X, self.X)
+        return Oracle(self.kernel, mode=self._mode).pairs(self._points, self._points)
 
     def _pairs(self, dtype):
         return self._fast if dtype == "float32" else self._exact
@@ -63,16 +66,18 @@ class Gram:
             self.entries += len(rows) * len(columns)
             self._pairs(out.dtype).block(rows, columns, out)
             return
-        from symsvm.solvers.smo import gather
+        from symsvm.loops import gather
 
         for part, some, these in self._pieces(rows, columns):
-            piece = np.empty((len(rows[some]), len(columns[these])), "float32")
-            if part is None:
-                self.entries += piece.size
-                self._pairs("float32").block(rows[some], columns[these], piece)
+            if part is not None:
+                start = self._starts[part]
+                gather(self._held[part], rows[some] - start, columns[these] - start, out[some, these])
+                continue
+            self.entries += len(rows[some]) * len(columns[these])
+            if these.start == 0:
+                self._fast.block(rows[some], columns[these], out[some])
             else:
-                gather(self._held[part], rows[some] - self._starts[part], columns[these] - self._starts[part], piece)
-            out[some, these] = piece
+                out[some, these] = self._fast.block(rows[some], columns[these])
 
     def product(self, q, rows, columns, out, *, exact):
         """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
@@ -80,7 +85,7 @@ class Gram:
             self.entries += (self.m if rows is None else len(rows)) * len(columns)
             (self._exact if exact else self._fast).matvec(q, rows, columns, out)
             return
-        from symsvm.solvers.smo import held_product
+        from symsvm.loops import held_product
 
         rows = np.arange(self.m) if rows is None else rows
         for part, some, these in self._pieces(rows, columns):
@@ -103,8 +108,19 @@ class Gram:
             yield a if a == b else None, some, these
 
 
+def _thinned(X):
+    """The points as CSR where most features of dense ones are 0: sums then run over the others."""
+    if hasattr(X, "tocsr") or X.shape[1] < _MANY or np.count_nonzero(X) > _FULL * X.size:
+        return X
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(X)
+
+
 class _Part:
     """The Gram matrix of some of the points of another."""
+
+    keeps, kept = False, None
 
     def __init__(self, whole, points):
         self._whole, self._points, self.m, self.width = whole, points, len(points), whole.width
@@ -112,6 +128,14 @@ class _Part:
     @property
     def entries(self):
         return self._whole.entries
+
+    @property
+    def kernel(self):
+        return self._whole.kernel
+
+    @property
+    def X(self):
+        return self._whole.X[self._points]
 
     def block(self, rows, columns, out):
         self._whole.block(self._points[rows], self._points[columns], out)
@@ -121,5 +145,7 @@ class _Part:
         self._whole.product(q, rows, self._points[columns], out, exact=exact)
 
 
+# Features from which on sparse loops may pay, and the part of them that may be other than 0.
+_MANY, _FULL = 64, 0.25
 # Rows that are computed together.
 _ROWS = 1024

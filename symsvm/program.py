@@ -52,7 +52,6 @@ class Solution:
     Attributes
     ----------
     lam : the point.
-    W : the objective there.
     b : the multiplier of the equality (the intercept of a classifier), None without one, an array for several.
     feasible : lam itself if it is feasible, else its projection onto the feasible set.
     stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `diverged` (the next W would
@@ -64,7 +63,6 @@ class Solution:
     """
 
     lam: np.ndarray = field(repr=False)
-    W: float
     b: float | np.ndarray | None
     feasible: np.ndarray = field(repr=False)
     stopped: str
@@ -77,6 +75,11 @@ class Solution:
     def certificate(self):
         """The `Certificate` of lam in float64, computed from the data when it is first read."""
         return self.certify()
+
+    @property
+    def W(self):
+        """The objective at lam, from the certificate."""
+        return self.certificate.W
 
 
 def traced(infos):
@@ -210,7 +213,7 @@ class Program:
         feasible = lam
         if certificate.status == "infeasible":
             (feasible,) = self.machine.evaluate("project", lam, self._values(data))
-        return Solution(lam, W, certificate.b, feasible, stopped, len(rows) - 1, traced(rows), lambda: certificate)
+        return Solution(lam, certificate.b, feasible, stopped, len(rows) - 1, traced(rows), lambda: certificate)
 
     def first(self, start=None, data=()):
         """The vectors that a run begins with: `start`, or the shared variable's value, as the solver prepares it."""

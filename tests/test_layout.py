@@ -31,6 +31,7 @@ ORDER = (
     "matvec",
     "compiler",
     "oracle",
+    "loops",
     "gram",
     "spectrum",
     "machine",

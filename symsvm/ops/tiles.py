@@ -1,10 +1,11 @@
 """Tiles: the loops that evaluate a `Form`, generated as source and compiled by Numba.
 
-    for a chunk of rows i (one after another on each core):
-        for a panel of columns j:
-            s_ij = sum_k h(a_ik, b_jk, w_k)        four rows and four features at a time, the panel stays in the cache
-            K_ij = e(s_ij, ..., u_i, v_j, theta)   in place
-            what the caller wants of K_ij          nothing of it is kept longer
+    for a group of columns, packed into panels:
+        for a chunk of rows i (one after another on each core):
+            for a panel of columns j:
+                s_ij = sum_k h(a_ik, b_jk, w_k)        four rows and four features at a time, the panel stays in the cache
+                K_ij = e(s_ij, ..., u_i, v_j, theta)   in place
+                what the caller wants of K_ij          nothing of it is kept longer
 
 What is wanted: `block` writes the K_ij; `matvec` adds K_ij q_jr to out_ir; `features` adds K_ij f(a_ik, b_jk) to
 out_ik. The columns of a panel lie side by side, (d, columns), so that every inner loop runs over neighbours and is
@@ -34,8 +35,8 @@ WANTS = ("block", "matvec", "features")
 _COLUMNS, _FEATURES, _ROWS, _WIDE_ROWS = 512, 128, 512, 128
 # Chunks that few rows are cut into, so that many cores have something to do.
 _CHUNKS = 16
-# Entries of a panel that holds all features of sparse points.
-_SPARSE_PANEL = 2**16
+# Entries of a panel that holds all features of sparse points, and of all panels of a group together.
+_SPARSE_PANEL, _GROUP = 2**17, 2**22
 
 
 def parameters(kinds, weights, n_rows, n_columns, n_numbers):
@@ -143,11 +144,11 @@ def _pack(B, ids, first, panel):
 
 
 @numba.njit(**_OPTIONS)
-def _pack_csr(x, k, start, ids, j0, nj, panel):
-    """The rows `ids` from j0 on of a CSR matrix as a panel (d, nj)."""
-    panel[:, :nj] = 0
-    for j in range(nj):
-        i = ids[j0 + j]
+def _pack_csr(x, k, start, ids, first, panel):
+    """The rows `ids` of a CSR matrix, from the first on, as a panel (d, columns)."""
+    panel[:, :] = 0
+    for j in range(min(panel.shape[1], ids.shape[0] - first)):
+        i = ids[first + j]
         for e in range(start[i], start[i + 1]):
             panel[k[e], j] += x[e]
 
@@ -250,59 +251,63 @@ class _Source:
         return parameters(self.kinds, self.weights, self.n_rows, self.n_columns, self.n_numbers)
 
     def _tiles(self):
-        """The outer loop, over chunks of rows on all cores."""
+        """The outer loops, over groups of columns and, on all cores, chunks of rows."""
         sparse = [f"d{c}" for c, kind in enumerate(self.kinds) if "csr" in kind]
         out = _Lines(f"def tiles(rows, ids, {', '.join(self._names)}, q, out):")
-        out.add("m = rows.shape[0]")
-        wide = " or ".join(
-            [f"A{c}.shape[1] > {_FEATURES}" for c in range(len(self.kinds)) if self._dense(c)] or ["False"]
-        )
-        out.add(f"most = {_WIDE_ROWS} if {wide} else {_ROWS}")
-        out.add(f"step = min(most, max(4, 4 * ((m + {4 * _CHUNKS - 1}) // {4 * _CHUNKS})))")
+        add = out.add
+        add("m, n = rows.shape[0], ids.shape[0]")
+        for c in range(len(self.kinds)):
+            if self._dense(c):
+                add(f"d{c} = A{c}.shape[1]")
+        wide = " or ".join([f"d{c} > {_FEATURES}" for c in range(len(self.kinds)) if self._dense(c)] or ["False"])
+        add(f"most = {_WIDE_ROWS} if {wide} else {_ROWS}")
+        add(f"step = min(most, max(4, 4 * ((m + {4 * _CHUNKS - 1}) // {4 * _CHUNKS})))")
         # A panel of all features where one side is sparse; else features in groups that fit the cache.
         columns = f"max(8, min({_COLUMNS}, {_SPARSE_PANEL} // max(1, {', '.join(sparse)})))" if sparse else _COLUMNS
-        out.add(f"columns = {columns}")
-        packed = [c for c, kind in enumerate(self.kinds) if kind[1] == "dense"]
-        for c in packed:
-            out.add(f"packed{c} = np.empty(((ids.shape[0] + columns - 1) // columns, B{c}.shape[1], columns), number)")
-        if packed:
-            out.add("for t in prange((ids.shape[0] + columns - 1) // columns):")
-            for c in packed:
-                out.add(f"    pack(B{c}, ids, t * columns, packed{c}[t])")
-        args = ", ".join(["rows", "ids", *self._names, "q", "out", *(f"packed{c}" for c in packed)])
-        out.add("for t in prange((m + step - 1) // step):")
-        out.add(f"    chunk(t * step, min(m, t * step + step), columns, {args})")
+        add(f"columns = {columns}")
+        width = " + ".join(f"d{c}" for c in range(len(self.kinds))) or "1"
+        add(f"panels = max(1, min((n + columns - 1) // columns, {_GROUP} // max(1, columns * ({width}))))")
+        for c in range(len(self.kinds)):
+            add(f"packed{c} = np.empty((panels, d{c}, columns), number)")
+        add("for first in range(0, n, panels * columns):")
+        out.depth += 1
+        add("last = min(n, first + panels * columns)")
+        add("for t in prange((last - first + columns - 1) // columns):")
+        for c, (_, right) in enumerate(self.kinds):
+            B = f"B{c}" if right == "dense" else f"B{c}_x, B{c}_k, B{c}_start"
+            pack = "pack" if right == "dense" else "pack_csr"
+            add(f"    {pack}({B}, ids, first + t * columns, packed{c}[t])")
+        packed = [f"packed{c}" for c in range(len(self.kinds))]
+        args = ", ".join(["rows", "ids", *self._names, "q", "out", *packed])
+        add("for t in prange((m + step - 1) // step):")
+        add(f"    chunk(t * step, min(m, t * step + step), first, last, columns, {args})")
         return str(out)
 
     def _chunk(self):
-        """The loops over panels of columns and over the rows of one chunk."""
-        packed = "".join(f", packed{c}" for c, kind in enumerate(self.kinds) if kind[1] == "dense")
-        out = _Lines(f"def chunk(low, high, columns, rows, ids, {', '.join(self._names)}, q, out{packed}):")
+        """The loops over the panels of a group and over the rows of one chunk."""
+        packed = "".join(f", packed{c}" for c in range(len(self.kinds)))
+        out = _Lines(
+            f"def chunk(low, high, first, last, columns, rows, ids, {', '.join(self._names)}, q, out{packed}):"
+        )
         add = out.add
-        add("n = ids.shape[0]")
         add("result = np.empty(columns, number)")
-        for c, (left, right) in enumerate(self.kinds):
+        for c, (left, _) in enumerate(self.kinds):
             if self._dense(c):
                 add(f"d{c} = A{c}.shape[1]")
             add(f"wide{c} = {self._dense(c)} and d{c} > {_FEATURES}")
             add(f"sums{c} = np.empty((high - low + 4 if wide{c} else 4, columns), number)")
-            if right == "csr":
-                add(f"panel{c} = np.empty((d{c}, columns), number)")
             if left == "csr" and not self.hs[c].is_product:
                 add(f"dense{c} = np.empty((4, d{c}), number)")
         for i in range(self.n_columns):
             add(f"column{i} = np.empty(columns, number)")
-        add("for j0 in range(0, n, columns):")
+        add("for j0 in range(first, last, columns):")
         out.depth = 2
-        add("nj = min(columns, n - j0)")
+        add("nj = min(columns, last - j0)")
         for i in range(self.n_columns):
             add("for j in range(nj):")
             add(f"    column{i}[j] = v{i}[ids[j0 + j]]")
-        for c, (_, right) in enumerate(self.kinds):
-            if right == "csr":
-                add(f"pack_csr(B{c}_x, B{c}_k, B{c}_start, ids, j0, nj, panel{c})")
-            else:
-                add(f"panel{c} = packed{c}[j0 // columns]")
+        for c in range(len(self.kinds)):
+            add(f"panel{c} = packed{c}[(j0 - first) // columns]")
             if self._dense(c):
                 add(f"if wide{c}:")
                 add(f"    sums{c}[:, :] = 0")

@@ -62,11 +62,10 @@ class _Run:
         self.qp, self.gram = qp, gram
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
-        self.working = WorkingSet(qp, gram, "float32")
-        self.play = np.arange(qp.n)
-        self._left = []  # (points put out of play, z at that time)
-        self.Kz = np.zeros(qp.m)
-        self.is_exact, self.steps = True, 0
+        kept = gram.kept is not None and gram.kept.adopt(qp)
+        self.working = gram.kept if kept else WorkingSet(qp, gram, "float32")
+        self.Kz, self.F = np.zeros(qp.m), np.zeros(qp.n)
+        self.is_exact, self.is_polished, self.steps = True, False, 0
         self.accurate = False  # products in float64
         # The part of tol to aim at: the rest is for what float32 does to K z. Little is won by less in a small problem.
         self.aim = 0.5 if qp.n <= WHOLE else 0.8
@@ -75,7 +74,7 @@ class _Run:
 
     def confirm(self):
         """Compute K z in float64."""
-        self._left, self.play = [], np.arange(self.qp.n)
+        self._all_in_play()
         self.Kz[:] = 0
         self.is_exact = True
         support = np.flatnonzero(self.z)
@@ -87,7 +86,11 @@ class _Run:
         for points, z in self._left:
             changed = np.flatnonzero(self.z != z)
             self._product(changed, (self.z - z)[changed], exact=self.accurate, rows=points)
-        self._left, self.play = [], np.arange(self.qp.n)
+        self._all_in_play()
+
+    def _all_in_play(self):
+        self.play, self.rows = np.arange(self.qp.n), np.arange(self.qp.m)
+        self._left, self._left_bounded = [], 0  # (points put out of play, z at that time)
 
     def error(self):
         """The largest error of K z among some points, those that decide how large the violation is among them."""
@@ -134,16 +137,13 @@ class _Run:
 
     def violation(self):
         """The largest violation in play; for each group the least F that may rise and the greatest that may fall."""
-        qp, play = self.qp, self.play
-        self.F = qp.gradient(self.Kz, self.z)
-        f, up, low = self.F[play], self.z[play] < qp.upper[play], self.z[play] > qp.lower[play]
-        groups = max(1, len(qp.total))
-        least, most = np.zeros(groups), np.zeros(groups)  # 0 is the F of the variable of no equality
-        for g in range(groups):
-            mine = qp.group[play] == g if groups > 1 else True
-            ends = (np.inf, -np.inf) if len(qp.total) else (0.0, 0.0)
-            least[g] = np.min(f, where=up & mine, initial=ends[0])
-            most[g] = np.max(f, where=low & mine, initial=ends[1])
+        from symsvm.loops import survey  # Numba is loaded when it is first needed
+
+        qp, groups = self.qp, max(1, len(self.qp.total))
+        ends = (np.inf, -np.inf) if len(qp.total) else (0.0, 0.0)  # 0 is the F of the variable of no equality
+        least, most = np.full(groups, ends[0]), np.full(groups, ends[1])
+        bounds = qp.lower, qp.upper, qp.diagonal, qp.p, qp.group
+        self.free, self.bounded = survey(self.Kz, self.z, *bounds, self.play, self.F, least, most)
         self.least, self.most = least, most
         self.middle = np.where(np.isinf(least), most, np.where(np.isinf(most), least, (least + most) / 2))
         self.middle[np.isinf(self.middle)] = 0.0
@@ -161,36 +161,39 @@ class _Run:
         at_lower, at_upper = self.z[play] <= qp.lower[play], self.z[play] >= qp.upper[play]
         margin = self.worst / 2
         firm = (at_lower & (f > self.most[group] + margin)) | (at_upper & (f < self.least[group] - margin))
-        before = np.unique(qp.point[play]) if qp.n > qp.m else play
+        before = self.rows
         self.play = play[~firm]
-        after = np.unique(qp.point[self.play]) if qp.n > qp.m else self.play
-        self._left.append((np.setdiff1d(before, after, assume_unique=True), self.z.copy()))
+        self.rows = self.play if qp.n == qp.m else np.unique(qp.point[self.play])
+        self._left.append((np.setdiff1d(before, self.rows, assume_unique=True), self.z.copy()))
+        self._left_bounded += int(np.count_nonzero(self.z[play[firm]]))
 
     def wanted(self):
         """The next working set: everything if that is little, else free variables and violators."""
-        qp, play = self.qp, self.play
+        from symsvm.loops import violators
+
+        qp = self.qp
         if qp.n <= WHOLE:
             return np.arange(qp.n)
-        f, z, group = self.F[play], self.z[play], np.maximum(qp.group[play], 0)
-        up, low = z < qp.upper[play], z > qp.lower[play]
-        free = np.flatnonzero(up & low)
+        ends = self.least, self.most, 0.1 * self.worst
+        free, *sides = violators(self.F, self.z, qp.lower, qp.upper, qp.group, self.play, *ends)
         if len(free) > MOST:
-            free = free[np.argpartition(-np.abs(f[free] - self.middle[group[free]]), MOST)[:MOST]]
+            middle = self.middle[np.maximum(qp.group[free], 0)]
+            free = free[np.argpartition(-np.abs(self.F[free] - middle), MOST)[:MOST]]
         chosen = [free]
         # The worst violators are near copies of one another: half of the newcomers are drawn from the others.
-        for may, score in ((up & ~low, self.most[group] - f), (low & ~up, f - self.least[group])):
-            candidates = np.flatnonzero(may & (score > 0.1 * self.worst))
+        for candidates, score in (sides[:2], sides[2:]):
             join = min(max(JOIN, len(candidates) // 4), max(JOIN, 4 * JOIN - len(free)))
             if len(candidates) > join:
-                order = np.argpartition(-score[candidates], join // 2)
+                order = np.argpartition(-score, join // 2)
                 rest = self.rng.choice(candidates[order[join // 2 :]], join - join // 2, replace=False)
                 candidates = np.concatenate([candidates[order[: join // 2]], rest])
             chosen.append(candidates)
-        return play[np.sort(np.concatenate(chosen))]
+        return np.sort(np.concatenate(chosen))
 
     def improve(self, tol):
         """Solve for a working set; return whether anything changed."""
         whole = self.qp.n <= WHOLE
+        self.is_polished = False
         self.working.choose(self.wanted())
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls further than its digits go.
@@ -219,10 +222,12 @@ class _Run:
 
         Everything is float64 here, from the data. A point at which the violation is larger is not taken.
         """
+        self.is_polished = True
         qp, before = self.qp, (self.z.copy(), self.Kz.copy(), self.worst)
         free = np.flatnonzero((self.z > qp.lower) & (self.z < qp.upper))
         support = np.flatnonzero(self.z)
-        cost = len(free) ** 3 / 3 + len(free) * (len(free) + len(support)) * self.gram.width
+        entries = len(free) * (len(free) + len(support))
+        cost = len(free) ** 3 / 3 + 4 * entries * (self.gram.width + 10)  # an entry is dearer than its products
         if not len(free) or cost > _POLISH:
             return
         points = qp.point[free]
@@ -235,7 +240,7 @@ class _Run:
         F = Kz + qp.diagonal[free] * self.z[free] + qp.p[free]
         bounds, start = (qp.lower[free], qp.upper[free]), self.z[free]
         z = start
-        for _ in range(3):  # the later ones take back what the factor lost
+        for _ in range(2):  # the second takes back what the factor lost
             z = newton(A.copy(), F + A @ (z - start), z, *bounds, qp.group[free], len(qp.total))
         d = z - start
         self.z[free] = z
@@ -248,6 +253,8 @@ class _Run:
 
     def _by_point(self, variables, d):
         """The points of the variables and the sum of d for each."""
+        if self.qp.n == self.qp.m:
+            return d, variables
         points, where = np.unique(self.qp.point[variables], return_inverse=True)
         return np.bincount(where, weights=d, minlength=len(points)), points
 
@@ -259,7 +266,7 @@ class _Run:
         d, points = self._by_point(variables, d)
         self.is_exact &= exact
         if rows is None and len(self.play) < qp.n:
-            rows = np.unique(qp.point[self.play])
+            rows = self.rows
         if rows is None:
             self.gram.product(d, None, points, self.Kz, exact=exact)
         elif len(rows):
@@ -277,12 +284,13 @@ class _Run:
         self.is_exact = False
 
     def info(self, iteration, seconds):
-        """The diagnostics of an iteration."""
-        qp, z = self.qp, self.z
-        free = int(np.count_nonzero((z > qp.lower) & (z < qp.upper)))
-        gap = qp.gap(self.F, z, self.b, self.play)  # what is out of play has no part in it
-        bounded = int(np.count_nonzero(z)) - int(np.count_nonzero((z > qp.lower) & (z < qp.upper) & (z != 0)))
-        return Info(iteration, seconds, self.W, self.worst, gap, free, bounded, self.gram.entries / qp.m)
+        """The diagnostics of an iteration; what is out of play has no part in the gap."""
+        from symsvm.loops import gap
+
+        qp, left = self.qp, self._left_bounded
+        distance = gap(self.F, self.z, qp.lower, qp.upper, qp.diagonal, qp.group, self.b, self.play)
+        rows = self.gram.entries / qp.m
+        return Info(iteration, seconds, self.W, self.worst, distance, self.free, self.bounded + left, rows)
 
 
 # Steps of SMO in one working set: a bound that only trouble reaches.
@@ -320,10 +328,11 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
             if violation <= tol and len(run.play) < qp.n:
                 run.catch_up()
                 continue
+            if violation <= tol and not run.is_polished:
+                run.polish()
+                continue
             if violation <= tol and not run.is_exact and not run.trusted(tol):
                 continue
-            if violation <= tol:
-                run.polish()
             trace.append(run.info(n_iter, time.perf_counter() - began))
             if violation <= tol:
                 stopped = "tol"
@@ -347,4 +356,5 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
             raise
         stopped = "interrupt"
     run.catch_up()
+    gram.kept = run.working if gram.keeps else None
     return Result(run.z, run.Kz, stopped, n_iter, run.steps, trace)

@@ -12,9 +12,14 @@ _LOOK = 256
 _WILD, _LARGE = 1e3, 1e4
 
 
-def diagnosis(dual, z, tol):
+def diagnosis(program, gram, is_psd, z, tol):
     """A list of sentences, each with something that makes the problem hard and what to do about it."""
-    found = [_scales(dual.X), _bounds(dual, z, tol), _duplicates(dual), _indefinite(dual)]
+    X = gram.X
+    rows = np.linspace(0, program.m - 1, min(program.m, _LOOK)).astype("int64")
+    K = Oracle(gram.kernel).block(X[rows], X[rows])
+    found = [_scales(X), _bounds(program, K, z, tol), _duplicates(program, X)]
+    if not is_psd:
+        found.append(_indefinite(gram.kernel, K))
     return [sentence for sentence in found if sentence]
 
 
@@ -32,12 +37,11 @@ def _scales(X):
     )
 
 
-def _bounds(dual, z, tol):
+def _bounds(program, K, z, tol):
     """Bounds so large that rounding, or a matrix that is as good as singular, decides."""
-    finite = np.abs(np.concatenate([dual.program.lower, dual.program.upper]))
+    finite = np.abs(np.concatenate([program.lower, program.upper]))
     finite = finite[np.isfinite(finite)]
-    rows = np.linspace(0, dual.program.m - 1, min(dual.program.m, _LOOK)).astype("int64")
-    size = float(np.abs(np.diagonal(Oracle(dual.kernel).block(dual.X[rows], dual.X[rows]))).max())
+    size = float(np.abs(np.diagonal(K)).max())
     C = float(finite.max(initial=0.0))
     rounding = np.finfo("float64").eps * size * float(np.abs(z).sum())
     if rounding > tol / 10:
@@ -53,12 +57,10 @@ def _bounds(dual, z, tol):
     return None
 
 
-def _duplicates(dual):
+def _duplicates(program, X):
     """Points that are equal and pull in opposite directions."""
-    program = dual.program
     if program.n != program.m or not (program.p > 0).any() or not (program.p < 0).any():
         return None
-    X = dual.X
     if hasattr(X, "tocsr"):
         X = X.copy()
         X.sort_indices()
@@ -76,15 +78,11 @@ def _duplicates(dual):
     return f"{count} points are duplicates with opposite labels: no machine tells them apart; lower C or remove them."
 
 
-def _indefinite(dual):
-    if dual.is_convex:
-        return None
-    rows = np.linspace(0, dual.program.m - 1, min(dual.program.m, _LOOK)).astype("int64")
-    K = Oracle(dual.kernel).block(dual.X[rows], dual.X[rows])
+def _indefinite(kernel, K):
     values = np.linalg.eigvalsh((K + K.T) / 2)
     if values[0] >= -1e-9 * np.abs(values).max():
         return None
     return (
-        f"the kernel {dual.kernel!r} is indefinite on these points (an eigenvalue of {values[0]:.2g}): a point may be "
+        f"the kernel {kernel!r} is indefinite on these points (an eigenvalue of {values[0]:.2g}): a point may be "
         "stationary but not optimal; choose a kernel with is_psd."
     )

@@ -82,15 +82,17 @@ class DualProgram:
         values = values_of(self.inputs, data)
         dual, factor = self.objective.dual(*(self._evaluate(*values) if self._evaluate is not None else ()))
         gram = Gram(dual.kernel, dual.X, mode=self.mode)
-        options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
-        return solve_dual(dual, gram, factor, start=start, verbose=verbose, seed=self.solver.seed, **options)
+        options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
+        options |= {"start": start, "is_psd": dual.is_convex, "seed": self.solver.seed}
+        return solve_dual(dual.program, gram, factor, **options)
 
 
 def solve_dual(
-    dual,
-    gram=None,
+    program,
+    gram,
     factor=1.0,
     *,
+    is_psd=None,
     start=None,
     tol=1e-3,
     max_iter=None,
@@ -99,11 +101,11 @@ def solve_dual(
     verbose=0,
     seed=0,
 ):
-    """Solve a `KernelDual` by decomposition and return a `Solution`, whose lam is `factor` times z.
+    """Solve a `QuadraticProgram` over the `Gram` of its points and return a `Solution`, whose lam is `factor` times z.
 
     Parameters
     ----------
-    gram : the `Gram` of its points, to share what it holds with other problems.
+    is_psd : whether K is positive semi-definite; only then can a point be called optimal and not just stationary.
     start : see `DualProgram.run`.
     tol : the largest KKT violation to accept, as LIBSVM means it, in float64.
     max_iter, time_limit : the most outer iterations and the most seconds; each returns the point reached, which is
@@ -112,8 +114,7 @@ def solve_dual(
     verbose : 1 draws a bar with violation, gap and support vectors on a terminal.
     """
     tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
-    gram = Gram(dual.kernel, dual.X) if gram is None else gram
-    program, bar = dual.program, Progress(tol) if verbose else None
+    bar = Progress(tol) if verbose else None
 
     def watch(info):
         if bar is not None:
@@ -133,20 +134,20 @@ def solve_dual(
         beta = program.weights(z)
         support, Kz = np.flatnonzero(beta), np.zeros(program.m)
         gram.product(beta[support], None, support, Kz, exact=True)
-        return program.certificate(Kz, z, tol=tol, is_psd=dual.is_convex)
+        return program.certificate(Kz, z, tol=tol, is_psd=is_psd)
 
     if result.stopped != "tol":
-        _warn(dual, result, tol)
+        _warn(diagnosis(program, gram, is_psd, result.z, tol), result, tol)
     b, _ = program.multipliers(program.gradient(result.Kz, z), z)
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
-    W, lam = program.value(result.Kz, z), factor * z
-    return Solution(lam, W, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
+    lam = factor * z
+    return Solution(lam, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
 
 
 def path(X, kernel, programs, **options):
     """Solve one `QuadraticProgram` after another over the same points, each from the last solution: a path over C, say.
 
-    The kernel's loops are bound to the points once. Yields a `Solution` each; `options` are those of `solve_dual`.
+    Rows of the kernel between the variables of the last working set are kept for the next one. Yields a `Solution` each; `options` are those of `solve_dual`.
 
     >>> from symsvm.kernels import RBF
     >>> from symsvm.objectives import csvc
@@ -156,10 +157,12 @@ def path(X, kernel, programs, **options):
     """
     gram, last = None, None
     for program in programs:
-        dual = KernelDual(program, X, kernel)
-        gram = Gram(kernel, dual.X) if gram is None else gram
-        last = solve_dual(dual, gram, start=last, **options)
+        if gram is None:
+            gram = Gram(kernel, KernelDual(program, X, kernel).X)
+            gram.keeps = True
+        last = solve_dual(program, gram, start=last, is_psd=kernel.is_psd, **options)
         yield last
+    gram.kept = None
 
 
 def _start(program, start, factor):
@@ -183,7 +186,7 @@ def _start(program, start, factor):
     return full
 
 
-def _warn(dual, result, tol):
+def _warn(reasons, result, tol):
     from sklearn.exceptions import ConvergenceWarning
 
     why = {
@@ -195,7 +198,7 @@ def _warn(dual, result, tol):
     }[result.stopped]
     violation = result.trace[-1].violation
     text = [f"stopped {why} with a violation of {violation:.2g}, above tol={tol:g}; the point is feasible."]
-    text += [sentence[0].upper() + sentence[1:] for sentence in diagnosis(dual, result.z, tol)]
+    text += [sentence[0].upper() + sentence[1:] for sentence in reasons]
     warnings.warn(" ".join(text), ConvergenceWarning, stacklevel=_caller())
 
 

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 
 from symsvm.gram import Gram
-from symsvm.objectives import KernelDual
 from symsvm.rewrites import MEMORY
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.validation import points
@@ -44,5 +43,5 @@ def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **option
     for a, b in itertools.combinations(range(len(names)), 2):
         here = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
         signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
-        dual = KernelDual(program(signs, order[here]), X[here], kernel)
-        yield names[a].item(), names[b].item(), order[here], solve_dual(dual, gram.among(here), **options)
+        solution = solve_dual(program(signs, order[here]), gram.among(here), is_psd=kernel.is_psd, **options)
+        yield names[a].item(), names[b].item(), order[here], solution

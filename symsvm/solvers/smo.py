@@ -14,10 +14,10 @@ index is looked up in the winning block only. What may not move carries an infin
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "gather", "held_product", "mirror", "move", "smo"]
+__all__ = ["BLOCK", "smo"]
 
 BLOCK = 128
 _LOOP = {"fastmath": {"contract", "nnan", "nsz"}, "error_model": "numpy", "cache": True}
@@ -82,59 +82,6 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
             slope = _most(f[j] + w[j] - F_i, zero)
             best = _most(best, slope * slope / _most(K_ii + d[j] - two * x[j], tiny))
         gains[b] = best
-
-
-@njit(cache=True)
-def _mirror(K, low, high, first, last):
-    for i in range(low, high, 64):
-        for c in range(first, last):
-            row = K[c]
-            for r in range(i, min(i + 64, high)):
-                row[r] = K[r, c]
-
-
-@njit(cache=True, parallel=True)
-def mirror(K, low, high):
-    """K_ji = K_ij for the rows i from low to high and the columns j before low, a square at a time."""
-    if (high - low) * low < 2**20:  # threads have to be worth their while
-        _mirror(K, low, high, 0, low)
-    else:
-        for t in prange((low + 63) // 64):
-            _mirror(K, low, high, t * 64, min(t * 64 + 64, low))
-
-
-@njit(cache=True, parallel=True)
-def gather(K, rows, columns, out):
-    """out_ij = K of the chosen rows and columns, of a symmetric K that is there left of its diagonal only."""
-    for i in prange(len(rows)):
-        r, target = rows[i], out[i]
-        source = K[r]
-        for j in range(len(columns)):
-            c = columns[j]
-            target[j] = source[c] if c <= r else K[c, r]
-
-
-@njit(cache=True, parallel=True)
-def held_product(K, rows, columns, q, out):
-    """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""
-    for i in prange(len(rows)):
-        r, total = rows[i], 0.0
-        source = K[r]
-        for j in range(len(columns)):
-            c = columns[j]
-            total += (source[c] if c <= r else K[c, r]) * q[j]
-        out[i] += total
-
-
-@njit(cache=True)
-def move(K, n, held, movers, holes):
-    """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
-    for k in range(len(holes)):
-        K[holes[k], :held] = K[movers[k], :held]
-    for i in range(n):
-        row = K[i]
-        for k in range(len(holes)):
-            row[holes[k]] = row[movers[k]]
 
 
 @njit(cache=True)

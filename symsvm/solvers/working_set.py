@@ -20,6 +20,16 @@ class WorkingSet:
         self.qp, self.gram = qp, gram
         self.members = np.zeros(0, dtype="int64")
         self.K = np.zeros((0, 0), dtype)
+        self._newton = False  # whether Newton's step had to help last time
+
+    def adopt(self, qp):
+        """Go on with another program over the same points; return whether that can be."""
+        if (qp.n, qp.m) != (self.qp.n, self.qp.m):
+            return False
+        here = np.arange(len(self.members))
+        self.K[here, here] += (qp.diagonal - self.qp.diagonal)[self.members]
+        self.qp = qp
+        return True
 
     def choose(self, wanted):
         """Let exactly the variables `wanted` be the members."""
@@ -44,7 +54,7 @@ class WorkingSet:
 
     def _close_up(self, stay):
         """Keep those who stay, the last of them in the slots of those who leave."""
-        from symsvm.solvers.smo import move  # Numba is loaded when it is first needed
+        from symsvm.loops import move  # Numba is loaded when it is first needed
 
         n = np.count_nonzero(stay)
         holes, movers = np.flatnonzero(~stay[:n]), n + np.flatnonzero(stay[n:])
@@ -55,7 +65,7 @@ class WorkingSet:
 
     def _fill(self, start):
         """Compute the rows and columns of the slots from `start` on."""
-        from symsvm.solvers.smo import mirror
+        from symsvm.loops import mirror
 
         qp, n = self.qp, len(self.members)
         points = qp.point[self.members]
@@ -74,15 +84,16 @@ class WorkingSet:
         """
         part = _Part(self, F, z)
         steps, budget = 0, part.budget()
+        if self._newton and budget <= 2 * _LEAST:
+            budget = _FEW
+        self._newton = False
         while True:
             taken, violation = part.smo(eps, min(budget, most_steps - steps))
             steps += taken
             if violation <= eps or taken < budget:
                 return part.z[: len(self.members)], steps
-            if part.newton():
-                budget = part.budget()
-            else:
-                budget *= 2
+            self._newton = part.newton()
+            budget = part.budget() if self._newton else 2 * max(budget, part.budget())
 
 
 class _Part:
@@ -156,8 +167,8 @@ class _Part:
         return True
 
 
-# The least number of steps between two factorisations, and the most variables in one.
-_LEAST, _FACTOR = 2000, 4096
+# The least number of steps before a factorisation, or where the last problem needed one; the most variables in one.
+_LEAST, _FEW, _FACTOR = 1000, 100, 4096
 
 
 def _blocks(n):

@@ -1,0 +1,127 @@
+"""Loops over arrays for which NumPy would need many passes, or memory of its own, compiled by Numba."""
+
+import numpy as np
+from numba import njit, prange
+
+__all__ = ["gap", "gather", "held_product", "mirror", "move", "survey", "violators"]
+
+
+@njit(cache=True)
+def survey(Kz, z, lower, upper, diagonal, p, group, play, F, least, most):
+    """F = Kz + D z + p for the variables in play; the least F that may rise and the greatest that may fall, per group.
+
+    Returns how many of them are free, and how many are at a bound other than 0.
+    """
+    m, free, bounded = len(Kz), 0, 0
+    for k in range(len(play)):
+        i = play[k]
+        f = Kz[i % m] + diagonal[i] * z[i] + p[i]
+        F[i] = f
+        g = max(group[i], 0)
+        rises, falls = z[i] < upper[i], z[i] > lower[i]
+        if rises and f < least[g]:
+            least[g] = f
+        if falls and f > most[g]:
+            most[g] = f
+        if rises and falls:
+            free += 1
+        elif z[i] != 0:
+            bounded += 1
+    return free, bounded
+
+
+@njit(cache=True)
+def gap(F, z, lower, upper, diagonal, group, b, play):
+    """sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i, f = F - D z + b, over the variables in play."""
+    total = 0.0
+    for k in range(len(play)):
+        i = play[k]
+        D, f = diagonal[i], F[i] - diagonal[i] * z[i]
+        if len(b):
+            f += b[group[i]]
+        if D > 0:
+            best = min(max(-f / D, lower[i]), upper[i])
+        elif f == 0:
+            best = z[i]
+        else:
+            best = lower[i] if f > 0 else upper[i]
+        total += 0.5 * D * (z[i] - best) * (z[i] + best) + (z[i] - best) * f
+    return total
+
+
+@njit(cache=True)
+def violators(F, z, lower, upper, group, play, least, most, floor):
+    """The free variables, then those at a bound that could rise and that could fall, with scores above the floor.
+
+    A score is how far F is on the wrong side of the other end: most - F of what may rise, F - least of what may fall.
+    """
+    free, up, low = np.empty_like(play), np.empty_like(play), np.empty_like(play)
+    up_score, low_score = np.empty(len(play)), np.empty(len(play))
+    n_free = n_up = n_low = 0
+    for k in range(len(play)):
+        i = play[k]
+        g = max(group[i], 0)
+        rises, falls = z[i] < upper[i], z[i] > lower[i]
+        if rises and falls:
+            free[n_free] = i
+            n_free += 1
+        elif rises and most[g] - F[i] > floor:
+            up[n_up], up_score[n_up] = i, most[g] - F[i]
+            n_up += 1
+        elif falls and F[i] - least[g] > floor:
+            low[n_low], low_score[n_low] = i, F[i] - least[g]
+            n_low += 1
+    return free[:n_free], up[:n_up], up_score[:n_up], low[:n_low], low_score[:n_low]
+
+
+@njit(cache=True)
+def _mirror(K, low, high, first, last):
+    for i in range(low, high, 64):
+        for c in range(first, last):
+            row = K[c]
+            for r in range(i, min(i + 64, high)):
+                row[r] = K[r, c]
+
+
+@njit(cache=True, parallel=True)
+def mirror(K, low, high):
+    """K_ji = K_ij for the rows i from low to high and the columns j before low, a square at a time."""
+    if (high - low) * low < 2**20:  # threads have to be worth their while
+        _mirror(K, low, high, 0, low)
+    else:
+        for t in prange((low + 63) // 64):
+            _mirror(K, low, high, t * 64, min(t * 64 + 64, low))
+
+
+@njit(cache=True, parallel=True)
+def gather(K, rows, columns, out):
+    """out_ij = K of the chosen rows and columns, of a symmetric K that is there left of its diagonal only."""
+    for i in prange(len(rows)):
+        r, target = rows[i], out[i]
+        source = K[r]
+        for j in range(len(columns)):
+            c = columns[j]
+            target[j] = source[c] if c <= r else K[c, r]
+
+
+@njit(cache=True, parallel=True)
+def held_product(K, rows, columns, q, out):
+    """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""
+    for i in prange(len(rows)):
+        r, total = rows[i], 0.0
+        source = K[r]
+        for j in range(len(columns)):
+            c = columns[j]
+            total += (source[c] if c <= r else K[c, r]) * q[j]
+        out[i] += total
+
+
+@njit(cache=True)
+def move(K, n, held, movers, holes):
+    """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
+    for k in range(len(holes)):
+        K[holes[k], :held] = K[movers[k], :held]
+    for i in range(n):
+        row = K[i]
+        for k in range(len(holes)):
+            row[holes[k]] = row[movers[k]]
