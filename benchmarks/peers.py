@@ -1,10 +1,10 @@
-"""The fast solver beside scikit-learn, scikit-learn-intelex (float32 and float64) and LIBSVM, on one machine in one run.
+"""The fast solver beside scikit-learn, scikit-learn-intelex (float32 and float64) and LIBSVM, in one run.
 
     SYMSVM_DATA=DIRECTORY python benchmarks/peers.py [--rows NAME ...] [--chart out/peers.png]
 
-Everybody gets the same data, kernel, C and tolerance (1e-3), a cache of 2 GB, dense or sparse data as suits it, and counts
-with its best turn. The judge is float64: the dual objective and the largest KKT violation of what each one returns. Peers
-that are not installed are left out, with a word (pip install scikit-learn-intelex libsvm-official).
+Everybody gets the same data, kernel, C and tolerance (1e-3), a cache of 2 GB, dense or sparse data as suits it, and
+counts with its best turn. The judge is float64: the dual objective and the largest KKT violation of what each returns.
+Peers that are not installed are left out, with a word (pip install scikit-learn-intelex libsvm-official).
 """
 
 import argparse
@@ -52,10 +52,12 @@ def synthetic(m):
 
 def digits(part="train"):
     """MNIST's images in [0, 1] and their labels."""
-    images, labels = (
-        np.frombuffer(gzip.open(data_home() / "mnist" / f"{part}-{name}-ubyte.gz").read(), np.uint8, offset=offset)
-        for name, offset in (("images-idx3", 16), ("labels-idx1", 8))
-    )
+
+    def numbers(name, offset):
+        with gzip.open(data_home() / "mnist" / f"{part}-{name}-ubyte.gz") as file:
+            return np.frombuffer(file.read(), np.uint8, offset=offset)
+
+    images, labels = numbers("images-idx3", 16), numbers("labels-idx1", 8)
     return images.reshape(-1, 784) / 255.0, labels.astype("int64")
 
 
@@ -266,7 +268,7 @@ def certificate_time(row, result):
     good = all(solution.certificate.status == "optimal" for solution in solutions)
     seconds = time.perf_counter() - began
     if not good:
-        print("  NOT OPTIMAL:", [str(s.certificate) for s in solutions if s.certificate.status != "optimal"][0])
+        print("  NOT OPTIMAL:", next(s.certificate for s in solutions if s.certificate.status != "optimal"))
     return seconds
 
 
@@ -298,10 +300,11 @@ def prediction():
     oracle.matvec(X32, V32, q)
     (mine, f), (theirs, g) = timed(lambda: oracle.matvec(X32, V32, q)), timed(lambda: peer.decision_function(X))
     alone = np.array([oracle.matvec(X32[i : i + 1], V32, q)[0] for i in range(20)])
+    scale = np.abs(q).max()
     print(
         f"prediction, {len(X)} x {len(V)} x 784: symsvm {mine:.3f} s, scikit-learn {theirs:.3f} s, {theirs / mine:.1f} x; "
-        f"largest difference to it {np.abs(f - g + peer.intercept_[0]).max() / np.abs(q).max():.1e} of max|q|, of rows by "
-        f"themselves {np.abs(alone - f[:20]).max() / np.abs(q).max():.1e}"
+        f"largest difference {np.abs(f - g + peer.intercept_[0]).max() / scale:.1e} of max|q|, "
+        f"of rows by themselves {np.abs(alone - f[:20]).max() / scale:.1e}"
     )
 
 
@@ -345,10 +348,12 @@ def summary(table):
         name: min(v for k, v in t.items() if k != "symsvm") / t["symsvm"] for name, t in table.items() if len(t) > 1
     }
     if to_sklearn:
+        least = min(to_best, key=to_best.get)
         print(
-            f"\ngeometric means over {len(to_sklearn)} rows: {geometric(to_sklearn.values()):.2f} x faster than "
-            f"scikit-learn, {geometric(to_best.values()):.2f} x than the best peer of each row; least lead over the best "
-            f"peer {min(to_best.values()):.2f} x ({min(to_best, key=to_best.get)})"
+            f"\ngeometric means over {len(to_sklearn)} rows: {geometric(to_sklearn.values()):.2f} x faster than scikit-learn,"
+        )
+        print(
+            f"{geometric(to_best.values()):.2f} x than the best peer of each row; least lead {to_best[least]:.2f} x ({least})"
         )
 
 

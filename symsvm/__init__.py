@@ -10,7 +10,7 @@ paper.
 from symsvm.certificate import Certificate
 from symsvm.compiler import grad
 from symsvm.explain import explain
-from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
+from symsvm.kernels import RBF, Constant, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
 from symsvm.matvec import kernel_matvec
 from symsvm.objectives import CSVC, KernelDual, Objective, QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
 from symsvm.paper import SVM_parallel
@@ -25,6 +25,7 @@ __all__ = [
     "RBF",
     "AcceleratedGradient",
     "Certificate",
+    "Constant",
     "Decomposition",
     "Kernel",
     "KernelDual",

@@ -1,6 +1,6 @@
 """Kernels: one expression `pair(x, z)` for a pair of points; all else is derived from it (Eq. 14).
 
-    k = RBF(sigma=0.5) + 0.1 * Linear() ** 2      # an algebra: +, *, a number *, an integer **
+    k = RBF(sigma=0.5) + 0.1 * Linear() ** 2      # an algebra: +, *, a number + or *, an integer **
     k(X, Z)                                       # the graph of the Gram matrix, (m, n)
     k.diag(X)                                     # the graph of k(x_i, x_i), (m,)
 
@@ -9,6 +9,6 @@ Kernels follow scikit-learn's rules for parameters, so that `clone` and a grid o
 """
 
 from symsvm.kernels.kernel import Kernel
-from symsvm.kernels.named import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
+from symsvm.kernels.named import RBF, Constant, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
 
-__all__ = ["RBF", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid", "pair_kernel"]
+__all__ = ["RBF", "Constant", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid", "pair_kernel"]

@@ -152,10 +152,15 @@ class Kernel:
                 value.check_points(X, name)
 
     def __add__(self, other):
-        """K1 + K2, the kernel of the concatenated features."""
+        """K1 + K2, the kernel of the concatenated features, or K + c, with a constant feature."""
         from symsvm.kernels.algebra import Sum  # which is made of kernels
+        from symsvm.kernels.named import Constant
 
+        if isinstance(other, numbers.Real) or is_symbolic(other):
+            other = Constant(other)
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    __radd__ = __add__
 
     def __mul__(self, other):
         """K1 * K2, the kernel of the tensor product of the features, or c * K."""

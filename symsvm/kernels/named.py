@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from symsvm.kernels.kernel import Kernel, shown
 from symsvm.validation import count, is_symbolic, number
 
-__all__ = ["RBF", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid", "pair_kernel"]
+__all__ = ["RBF", "Constant", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid", "pair_kernel"]
 
 
 class Linear(Kernel):
@@ -23,6 +23,30 @@ class Linear(Kernel):
     def pair(self, x, z):
         """<x, z>."""
         return (x * z).sum()
+
+
+class Constant(Kernel):
+    """The constant kernel K(x, z) = c; K + 1 is short for K + Constant(1), and embeds a bias in the weights.
+
+    Parameters
+    ----------
+    c : the constant; Phi is the feature sqrt(c), the same for all points.
+
+    >>> float((Linear() + 1.0).pair(pt.constant([1.0, 2.0]), pt.constant([3.0, 4.0])).eval())
+    12.0
+    """
+
+    def __init__(self, c=1.0):
+        self.c = c
+
+    @property
+    def is_psd(self):
+        """True for c >= 0; else nothing is known."""
+        return None if is_symbolic(self.c) or not self.c >= 0 else True
+
+    def pair(self, x, z):
+        """c."""
+        return self.scalar("c", x)
 
 
 class RBF(Kernel):

@@ -90,7 +90,6 @@ class CSVC(Objective):
 
     def dual(self, X, y, C, *hyper_parameters):
         """The same problem in numbers, over z = y lam; and y, by which z is multiplied to give lam."""
-        _check_labels(y)
         return KernelDual(csvc(y, C), X, self.kernel.with_values(hyper_parameters)), y
 
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symsvm.certificate import Certificate, status
+from symsvm.validation import number
 
 __all__ = ["QuadraticProgram", "csvc", "nu_svc", "nu_svr", "one_class", "svr"]
 
@@ -142,30 +143,19 @@ class QuadraticProgram:
         return Certificate(W, outside, violation, b, gap - W, -W, gap, word, tol)
 
 
-def _program(p, lower, upper, *, m=None, group=None, total=(0.0,), diagonal=0.0):
-    p = np.asarray(p, dtype="float64")
-    n = len(p)
-    m = n if m is None else m
-    group = np.zeros(n, dtype="int64") if group is None else group
-    full = [np.array(np.broadcast_to(v, n), dtype="float64") for v in (lower, upper, diagonal)]
-    return QuadraticProgram(p, full[0], full[1], m, group, np.asarray(total, dtype="float64"), full[2])
-
-
 def csvc(y, C, *, squared=False, intercept=True):
     """The dual of the C-SVC in z = y lam (Eq. 21), C a number or one a point; `squared` penalises xi^2.
 
     With squared slacks lam has no upper bound, and D = 1 / (2 C).
+
+    >>> program = csvc(np.array([1.0, -1.0]), C=2.0)
+    >>> program.lower.tolist(), program.upper.tolist()
+    ([0.0, -2.0], [2.0, 0.0])
     """
-    C = np.broadcast_to(C, len(y)).astype("float64")
-    most = np.where(C > 0, np.inf, 0.0) if squared else C
-    with np.errstate(divide="ignore"):
-        diagonal = np.where(C > 0, 1 / (2 * C), 0.0) if squared else 0.0
+    y = _labels(y)
+    most, diagonal = _slacks(C, len(y), squared)
     lower, upper = np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
     return _program(-y, lower, upper, diagonal=diagonal, **_equality(len(y), intercept))
-
-
-def _equality(n, intercept):
-    return {} if intercept else {"group": np.full(n, -1), "total": ()}
 
 
 def svr(y, C, epsilon, *, squared=False, intercept=True):
@@ -173,41 +163,44 @@ def svr(y, C, epsilon, *, squared=False, intercept=True):
 
     A point inside the tube has both at 0, one outside has one of them at its bound.
     """
-    m = len(y)
-    C = np.broadcast_to(C, m).astype("float64")
-    most = np.where(C > 0, np.inf, 0.0) if squared else C
-    with np.errstate(divide="ignore"):
-        diagonal = np.tile(np.where(C > 0, 1 / (2 * C), 0.0), 2) if squared else 0.0
+    y, m = _targets(y), len(y)
+    if not number(epsilon, "epsilon") >= 0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
+    most, diagonal = _slacks(C, m, squared)
     zero = np.zeros(m)
     return _program(
         np.concatenate([epsilon - y, -epsilon - y]),
         np.concatenate([zero, -most]),
         np.concatenate([most, zero]),
         m=m,
-        diagonal=diagonal,
+        diagonal=np.tile(diagonal, 2),
         **_equality(2 * m, intercept),
     )
 
 
 def one_class(weights, nu):
     """The dual of the one-class machine: 0 <= z_i <= weight_i, sum z = nu sum of weights."""
-    weights = np.asarray(weights, dtype="float64")
-    return _program(np.zeros(len(weights)), 0.0, weights, total=(nu * weights.sum(),))
+    weights = _weights(weights, len(weights))
+    return _program(np.zeros(len(weights)), 0.0, weights, total=(_nu(nu) * weights.sum(),))
 
 
 def nu_svc(y, nu, weights=None):
     """The dual of the nu-SVC in z = y lam: both classes sum to nu m / 2 in absolute value, 0 <= lam_i <= weight_i."""
-    weights = np.ones(len(y)) if weights is None else np.asarray(weights, dtype="float64")
-    half = nu * weights.sum() / 2
+    y = _labels(y)
+    weights = _weights(weights, len(y))
+    half = _nu(nu) * weights.sum() / 2
+    most = 2 * min(weights[y > 0].sum(), weights[y < 0].sum()) / weights.sum()
+    if nu > most * (1 + 1e-12):
+        raise ValueError(f"nu must be at most {most:.6g} for these labels and weights, got {nu!r}.")
     lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
     return _program(np.zeros(len(y)), lower, upper, group=np.where(y > 0, 0, 1), total=(half, -half))
 
 
 def nu_svr(y, C, nu, weights=None):
     """The dual of the nu-SVR: as `svr` with epsilon found, alpha and alpha' each sum to C nu m / 2."""
-    m = len(y)
-    most = C * (np.ones(m) if weights is None else np.asarray(weights, dtype="float64"))
-    half, zero = nu * most.sum() / 2, np.zeros(m)
+    y, m = _targets(y), len(y)
+    most = number(C, "C", positive=True) * _weights(weights, m)
+    half, zero = _nu(nu) * most.sum() / 2, np.zeros(m)
     return _program(
         np.concatenate([-y, -y]),
         np.concatenate([zero, -most]),
@@ -216,3 +209,56 @@ def nu_svr(y, C, nu, weights=None):
         group=np.repeat([0, 1], m),
         total=(half, -half),
     )
+
+
+def _program(p, lower, upper, *, m=None, group=None, total=(0.0,), diagonal=0.0):
+    p = np.asarray(p, dtype="float64")
+    n = len(p)
+    group = np.zeros(n, dtype="int64") if group is None else group
+    full = [np.array(np.broadcast_to(v, n), dtype="float64") for v in (lower, upper, diagonal)]
+    return QuadraticProgram(p, *full[:2], n if m is None else m, group, np.asarray(total, dtype="float64"), full[2])
+
+
+def _equality(n, intercept):
+    return {} if intercept else {"group": np.full(n, -1), "total": ()}
+
+
+def _slacks(C, m, squared):
+    """The upper bounds and the diagonal that slacks bring, C xi or C xi^2; a point of weight 0 has no part."""
+    C = np.asarray(C, dtype="float64")
+    if C.ndim and len(C) != m:
+        raise ValueError(f"C must be a number, or one for each of the {m} points, got {len(C)}.")
+    if not (np.isfinite(C).all() and (C >= 0).all() and (C > 0).any()):
+        raise ValueError("C must be finite and positive; one of 0 takes a point out.")
+    C = np.broadcast_to(C, m)
+    if not squared:
+        return C, np.zeros(m)
+    with np.errstate(divide="ignore"):
+        return np.where(C > 0, np.inf, 0.0), np.where(C > 0, 1 / (2 * C), 0.0)
+
+
+def _labels(y):
+    y = _targets(y)
+    if not np.isin(y, (-1.0, 1.0)).all():
+        raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
+    return y
+
+
+def _targets(y):
+    y = np.asarray(y, dtype="float64")
+    if y.ndim != 1 or not len(y) or not np.isfinite(y).all():
+        raise ValueError(f"y must be a finite vector, one number a point, got the shape {y.shape}.")
+    return y
+
+
+def _weights(weights, m):
+    weights = np.ones(m) if weights is None else np.asarray(weights, dtype="float64")
+    if weights.shape != (m,) or not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
+        raise ValueError(f"weights must be {m} finite numbers of at least 0, and not all 0.")
+    return weights
+
+
+def _nu(nu):
+    if not 0 < number(nu, "nu") <= 1:
+        raise ValueError(f"nu must be above 0 and at most 1, got {nu!r}.")
+    return nu

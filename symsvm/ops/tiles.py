@@ -3,9 +3,9 @@
     for a group of columns, packed into panels:
         for a chunk of rows i (one after another on each core):
             for a panel of columns j:
-                s_ij = sum_k h(a_ik, b_jk, w_k)        four rows and four features at a time, the panel stays in the cache
-                K_ij = e(s_ij, ..., u_i, v_j, theta)   in place
-                what the caller wants of K_ij          nothing of it is kept longer
+                s_ij = sum_k h(a_ik, b_jk, w_k)       four rows, four features at a time; the panel stays in the cache
+                K_ij = e(s_ij, ..., u_i, v_j, theta)  in place
+                what the caller wants of K_ij         nothing of it is kept longer
 
 What is wanted: `block` writes the K_ij; `matvec` adds K_ij q_jr to out_ir; `features` adds K_ij f(a_ik, b_jk) to
 out_ik. The columns of a panel lie side by side, (d, columns), so that every inner loop runs over neighbours and is

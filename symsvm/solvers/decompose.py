@@ -59,7 +59,7 @@ class _Run:
     """The state of a run: z, G = K z, how far G can be trusted, and what is in play."""
 
     def __init__(self, qp, gram, start, seed):
-        self.qp, self.gram = qp, gram
+        self.qp, self.gram, self._before = qp, gram, gram.entries
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
         kept = gram.kept is not None and gram.kept.adopt(qp)
@@ -289,7 +289,7 @@ class _Run:
 
         qp, left = self.qp, self._left_bounded
         distance = gap(self.F, self.z, qp.lower, qp.upper, qp.diagonal, qp.group, self.b, self.play)
-        rows = self.gram.entries / qp.m
+        rows = (self.gram.entries - self._before) / qp.m
         return Info(iteration, seconds, self.W, self.worst, distance, self.free, self.bounded + left, rows)
 
 

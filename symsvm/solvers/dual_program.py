@@ -147,7 +147,8 @@ def solve_dual(
 def path(X, kernel, programs, **options):
     """Solve one `QuadraticProgram` after another over the same points, each from the last solution: a path over C, say.
 
-    Rows of the kernel between the variables of the last working set are kept for the next one. Yields a `Solution` each; `options` are those of `solve_dual`.
+    Rows of the kernel between the variables of the last working set are kept for the next one. Yields a `Solution`
+    each; `options` are those of `solve_dual`.
 
     >>> from symsvm.kernels import RBF
     >>> from symsvm.objectives import csvc
@@ -179,11 +180,19 @@ def _start(program, start, factor):
     full = np.zeros(program.n)
     full[here] = z * (factor[here] if np.ndim(factor) else 1.0)  # factors are -1 and +1
     if old is not None and old.n == len(z):
-        # What was at a bound goes to where the bound is now.
-        for before, now in ((old.lower, program.lower), (old.upper, program.upper)):
-            at = here[(full[here] == before) & (before != 0)]
-            full[at] = now[at]
+        full *= _ratio(old, program, here)
     return full
+
+
+def _ratio(old, new, here):
+    """The factor between all bounds of two programs, for z to grow with C; 1 if there is none."""
+    before = np.concatenate([old.lower, old.upper])
+    now = np.concatenate([new.lower[here], new.upper[here]])
+    used = (before != 0) & np.isfinite(before)
+    if not used.any() or not np.isfinite(now[used]).all():
+        return 1.0
+    ratios = now[used] / before[used]
+    return float(ratios[0]) if np.ptp(ratios) <= 1e-12 * abs(ratios[0]) else 1.0
 
 
 def _warn(reasons, result, tol):

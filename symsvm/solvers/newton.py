@@ -1,8 +1,8 @@
 """Newton's step on the free variables: a linear system in place of many small steps.
 
-For   minimise 1/2 d.A d + F.d,   lower <= z + d <= upper,   sum of d over each group = 0   the minimiser without bounds is
-one factorisation away. Bounds that it breaks are taken as equalities and the system is solved again, those that push
-the wrong way are let go (block pivoting), all on the same factor: with B the columns of the equalities,
+For   minimise 1/2 d.A d + F.d   subject to   lower <= z + d <= upper,   sum of d over each group = 0   the minimiser
+without bounds is one factorisation away. Bounds that it breaks are taken as equalities and the system is solved again,
+those that push the wrong way are let go (block pivoting), all on the same factor: with B the columns of the equalities,
 
     d = -A^-1 (F + B mu),    (B' A^-1 B) mu = -B' A^-1 F - s,    B' d = s.
 """

@@ -15,8 +15,8 @@ __all__ = ["one_vs_one"]
 def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **options):
     """Solve the dual of each pair of classes (a, b), a before b; yield (a, b, rows of X, `Solution`).
 
-    The matrices inside the classes are computed once, in float32, where they fit the memory; so each value of the kernel
-    is computed once for all pairs together.
+    The matrices inside the classes are computed once, in float32, where they fit the memory; so each value of the
+    kernel is computed once for all pairs together.
 
     Parameters
     ----------
