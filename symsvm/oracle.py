@@ -7,10 +7,12 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import Mode, get_mode
 
 from symsvm.compiler import function, resolve_mode
+from symsvm.kernels import Precomputed
 from symsvm.matvec import form_of
 from symsvm.ops.kernel_ops import KernelGram, KernelMatvec
 from symsvm.ops.scalar_function import NotElementwise
 from symsvm.rewrites.tile import SMALL
+from symsvm.validation import is_symbolic
 
 __all__ = ["Oracle", "Pairs"]
 
@@ -61,6 +63,9 @@ class Oracle:
 
     def pairs(self, A, B):
         """Bind two sets of points, dense or CSR, for many blocks and products; see `Pairs`."""
+        if isinstance(self.kernel, Precomputed) and not is_symbolic(self.kernel.gram):
+            rows, columns = (np.asarray(side)[:, 0].astype("int64") for side in (A, B))
+            return _Matrix(np.asarray(self.kernel.gram), rows, columns, self.dtype)
         small = np.shape(A)[0] * np.shape(B)[0] < SMALL
         if small or self._mode is not get_mode("NUMBA"):
             A, B = (side.toarray() if hasattr(side, "tocsr") else side for side in (A, B))
@@ -243,6 +248,30 @@ class _Few(Pairs):
             out += storage[0]
         else:
             out[:, : len(columns)] = storage[0]
+
+
+class _Matrix:
+    """All pairs of points that stand for rows of a given matrix."""
+
+    def __init__(self, gram, A, B, dtype):
+        self.gram, self.A, self.B, self.shape, self.dtype = gram, A, B, (len(A), len(B)), dtype
+
+    def block(self, rows=None, columns=None, out=None):
+        """K_ij for the chosen i and j, in the first columns of `out` if it is given."""
+        A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
+        K = self.gram[np.ix_(A, B)].astype(self.dtype)
+        if out is None:
+            return K
+        out[:, : K.shape[1]] = K
+        return out
+
+    def matvec(self, q, rows=None, columns=None, out=None):
+        """sum_j K_ij q_j over the chosen j, added to `out` if it is given."""
+        total = self.block(rows, columns) @ np.asarray(q, dtype=self.dtype)
+        if out is None:
+            return total
+        out += total
+        return out
 
 
 class _Graph:

@@ -104,10 +104,35 @@ def test_the_papers_objective_goes_to_the_fast_solver_with_its_free_inputs():
         program.run(y=np.arange(m, dtype=float), C=1.0, sigma=1.0)
 
 
-def test_what_is_no_quadratic_dual_says_which_are():
-    lam = pytensor.shared(np.zeros(3), name="lam")
-    with pytest.raises(TypeError, match="quadratic duals over a kernel, CSVC or KernelDual"):
-        symsvm.compile(Objective((lam**4).sum(), variable=lam), Decomposition())
+def test_any_quadratic_objective_reaches_the_fast_solver():
+    m = 60
+    lam, y = pytensor.shared(np.zeros(m), name="lam"), pytensor.shared(Y[:m], name="y")
+    data, kernel, C = pytensor.shared(X[:m], name="X"), RBF(1.0), pt.dscalar("C")
+
+    def inner(x_i):
+        return symsvm.sum_over(lambda lam_j, y_j, x_j: lam_j * y_j * kernel.pair(x_i, x_j), lam, y, data)
+
+    W = 0.5 * symsvm.sum_over(lambda lam_i, y_i, x_i: lam_i * y_i * inner(x_i), lam, y, data) - lam.sum()
+    for equality in ((y, 0.0), None, (2.0 * y, 0.0)):
+        objective = Objective(W + 0.1 * (lam**2).sum() + 7.0, variable=lam, upper=C, equality=equality, is_convex=True)
+        fast = symsvm.compile(objective, Decomposition()).run(C=3.0, tol=1e-8)
+        slow = symsvm.compile(objective, AcceleratedGradient(), mode="FAST_COMPILE").run(C=3.0, tol=1e-6, max_iter=9999)
+        assert fast.certificate.status == "optimal"
+        assert fast.W == pytest.approx(slow.W, rel=1e-9)
+        np.testing.assert_allclose(fast.lam, slow.lam, atol=1e-4)
+        again = symsvm.compile(objective, Decomposition()).run(C=3.0, tol=1e-8, start=fast.lam)
+        assert again.n_iter == 0
+
+
+def test_what_is_not_quadratic_says_so():
+    lam = pytensor.shared(np.ones(3), name="lam")
+    with pytest.raises(TypeError, match="quadratic in lam; AcceleratedGradient"):
+        symsvm.compile(Objective((lam**4).sum(), variable=lam), Decomposition()).run()
+    free = pt.dvector("v")
+    with pytest.raises(TypeError, match="must be a shared variable"):
+        symsvm.compile(Objective((free**2).sum(), variable=free), Decomposition())
+    with pytest.raises(ValueError, match="does not hold the matrix"):
+        symsvm.compile(Objective((lam**2).sum(), variable=lam), Decomposition(), memory=2**7)
     with pytest.raises(ValueError, match="chooses its arithmetic"):
         symsvm.compile(KernelDual(csvc(Y, 1.0), X, RBF(1.0)), Decomposition(), dtype="float32")
     with pytest.raises(ValueError, match="one row for each of the 120 points"):

@@ -29,6 +29,7 @@ class QuadraticProgram:
     group : the index of each variable's equality, -1 for all of them if there is none.
     total : the right-hand sides of the equalities.
     diagonal : D.
+    constant : added to the objective.
     """
 
     p: np.ndarray
@@ -38,6 +39,7 @@ class QuadraticProgram:
     group: np.ndarray
     total: np.ndarray
     diagonal: np.ndarray
+    constant: float = 0.0
 
     @property
     def n(self):
@@ -87,7 +89,7 @@ class QuadraticProgram:
 
     def value(self, Kz, z):
         """The objective."""
-        return float(0.5 * z @ (Kz[self.point] + self.diagonal * z) + self.p @ z)
+        return float(0.5 * z @ (Kz[self.point] + self.diagonal * z) + self.p @ z) + self.constant
 
     def multipliers(self, F, z):
         """Return (b, violation): for each group the b with F_i + b = 0 at free z_i, and the largest KKT violation."""

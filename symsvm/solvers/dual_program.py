@@ -12,8 +12,10 @@ from symsvm.graphs import leaves
 from symsvm.objectives import KernelDual, Objective
 from symsvm.program import Solution, check_names, checked_run, traced, values_of
 from symsvm.progress import Progress
+from symsvm.rewrites import MEMORY
 from symsvm.solvers.decompose import decompose
 from symsvm.solvers.diagnosis import diagnosis
+from symsvm.solvers.quadratic import Quadratic
 
 __all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
 
@@ -25,7 +27,8 @@ class Decomposition:
 
     Working sets of all free variables and of violators, solved by SMO in float32; float64 confirms the result. It takes
     `CSVC` and `KernelDual`, dense or CSR points and any kernel, and holds no row of K outside its working set: at most
-    8192 free variables and 1024 others, 0.5 GB.
+    8192 free variables and 1024 others, 0.5 GB. It also takes any other `Objective` whose W is quadratic, over a shared
+    variable: its matrix, which must fit the memory, is read off the gradient.
 
     Parameters
     ----------
@@ -59,15 +62,15 @@ class DualProgram:
     def __init__(self, objective, solver, *, mode=None, memory=None, dtype=None):
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
-        if not hasattr(objective, "dual"):
-            raise TypeError(f"{solver!r} solves quadratic duals over a kernel, CSVC or KernelDual, not {objective!r}.")
         if dtype not in (None, "float64"):
             raise ValueError(f"{solver!r} chooses its arithmetic as it goes: leave dtype out, got {dtype!r}.")
-        self.objective, self.solver, self.mode, self.memory = objective, solver, mode, memory
-        variables, _ = leaves(objective.parts)
+        self.objective, self.solver, self.mode = objective, solver, mode
+        self._source = objective if hasattr(objective, "dual") else Quadratic(objective, memory or MEMORY)
+        variables, _ = leaves(self._source.parts)
         self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
         check_names(self.inputs)
-        self._evaluate = function(self.inputs, objective.parts, mode="FAST_COMPILE") if objective.parts else None
+        parts = self._source.parts
+        self._evaluate = function(self.inputs, parts, mode="FAST_COMPILE") if parts else lambda: ()
 
     def run(self, start=None, *, tol=1e-3, max_iter=None, time_limit=None, callback=None, verbose=0, **data):
         """Run until the KKT violation is at most `tol`, and return a `Solution`.
@@ -80,7 +83,7 @@ class DualProgram:
         For the others see `solve_dual`.
         """
         values = values_of(self.inputs, data)
-        dual, factor = self.objective.dual(*(self._evaluate(*values) if self._evaluate is not None else ()))
+        dual, factor = self._source.dual(*self._evaluate(*values))
         gram = Gram(dual.kernel, dual.X, mode=self.mode)
         options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
         options |= {"start": start, "is_psd": dual.is_convex, "seed": self.solver.seed}
@@ -178,7 +181,7 @@ def _start(program, start, factor):
     m = len(z) // copies
     here = np.concatenate([np.arange(m) + k * program.m for k in range(copies)])
     full = np.zeros(program.n)
-    full[here] = z * (factor[here] if np.ndim(factor) else 1.0)  # factors are -1 and +1
+    full[here] = z / (factor[here] if np.ndim(factor) else factor)
     if old is not None and old.n == len(z):
         full *= _ratio(old, program, here)
     return full
