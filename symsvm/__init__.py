@@ -4,7 +4,7 @@
 
 A kernel is one expression for a pair of points, an objective a sum inside a sum over them (`sum_over`); `compile` turns
 both into a `Program` on Numba or JAX, and every `Solution` carries a certificate. `SVM_parallel` is the class of the
-paper.
+paper; `SVC`, `SVR` and the others are estimators for scikit-learn.
 """
 
 from symsvm.certificate import Certificate
@@ -23,6 +23,8 @@ from symsvm.version import __version__
 __all__ = [
     "CSVC",
     "RBF",
+    "SVC",
+    "SVR",
     "AcceleratedGradient",
     "Certificate",
     "Constant",
@@ -31,7 +33,10 @@ __all__ = [
     "KernelDual",
     "Laplacian",
     "Linear",
+    "NuSVC",
+    "NuSVR",
     "Objective",
+    "OneClassSVM",
     "Polynomial",
     "Precomputed",
     "Program",
@@ -56,3 +61,18 @@ __all__ = [
     "sum_over",
     "svr",
 ]
+
+_ESTIMATORS = ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
+
+
+def __getattr__(name):
+    """The estimators, which need scikit-learn, are imported when they are first asked for."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'symsvm' has no attribute {name!r}")
+    from symsvm import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__():
+    return sorted({*globals(), *_ESTIMATORS})

@@ -38,8 +38,10 @@ ORDER = (
     "program",
     "progress",
     "solvers",
+    "linear",
     "paper",
     "explain",
+    "estimators",
     "plot",
 )
 

@@ -9,7 +9,7 @@ from symsvm.rewrites import MEMORY
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.validation import points
 
-__all__ = ["one_vs_one"]
+__all__ = ["one_vs_one", "solve_pairs"]
 
 
 def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **options):
@@ -34,14 +34,25 @@ def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **option
     """
     X = X.tocsr() if hasattr(X, "tocsr") else points(X)
     order = np.argsort(labels, kind="stable")  # the points of a class side by side
-    X = X[order]
-    names, starts = np.unique(labels[order], return_index=True)
-    ends = np.append(starts[1:], len(order))
-    gram = Gram(kernel, X, mode=mode)
-    if 4 * ((ends - starts) ** 2).sum() <= memory:
+    names, places = np.unique(labels, return_inverse=True)
+
+    def solve(program, gram):
+        return solve_dual(program, gram, is_psd=kernel.is_psd, **options)
+
+    pairs = solve_pairs(
+        Gram(kernel, X[order], mode=mode), places[order], lambda s, rows: program(s, order[rows]), solve, memory=memory
+    )
+    for a, b, rows, solution in pairs:
+        yield names[a].item(), names[b].item(), order[rows], solution
+
+
+def solve_pairs(gram, labels, program, solve, *, memory=MEMORY):
+    """Solve the dual of each pair of classes 0, 1, ..., whose points come one class after another in `gram`."""
+    ends = np.cumsum(np.bincount(labels))
+    starts = np.append(0, ends[:-1])
+    if len(ends) > 2 and 4 * ((ends - starts) ** 2).sum() <= memory:
         gram.hold(starts)
-    for a, b in itertools.combinations(range(len(names)), 2):
-        here = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
+    for a, b in itertools.combinations(range(len(ends)), 2):
+        rows = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
         signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
-        solution = solve_dual(program(signs, order[here]), gram.among(here), is_psd=kernel.is_psd, **options)
-        yield names[a].item(), names[b].item(), order[here], solution
+        yield a, b, rows, solve(program(signs, rows), gram.among(rows) if len(ends) > 2 else gram)

@@ -1,0 +1,7 @@
+"""Estimators: support vector machines after scikit-learn's rules, on the fast solver, with certificates."""
+
+from symsvm.estimators.classifiers import SVC, NuSVC
+from symsvm.estimators.outliers import OneClassSVM
+from symsvm.estimators.regressors import SVR, NuSVR
+
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]

@@ -1,0 +1,228 @@
+"""KernelMachine: what the five kernel estimators share: the kernel, the weights, the solver, the decision values."""
+
+import difflib
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from symsvm.gram import Gram
+from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from symsvm.objectives import KernelDual
+from symsvm.oracle import Oracle
+from symsvm.program import compile
+from symsvm.solvers import AcceleratedGradient, Decomposition, ProjectedGradient
+from symsvm.solvers.dual_program import solve_dual
+from symsvm.validation import choice, number
+
+__all__ = ["KernelMachine"]
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
+SOLVERS = {
+    "auto": Decomposition,
+    "decomposition": Decomposition,
+    "accelerated-gradient": AcceleratedGradient,
+    "projected-gradient": ProjectedGradient,
+}
+
+
+class KernelMachine(BaseEstimator):
+    """A support vector machine over a kernel, after scikit-learn's rules; see `SVC` for the parameters."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    # ---- the kernel
+
+    def _kernel_of(self, X, weights):
+        """The kernel with its numbers for these points; None where X, or what a function made of it, is the matrix."""
+        kernel = self.kernel
+        if isinstance(kernel, Kernel):
+            defaults = {"degree": 3, "gamma": "scale", "coef0": 0.0}
+            changed = [name for name, value in defaults.items() if getattr(self, name, value) != value]
+            if changed:
+                raise ValueError(f"{changed[0]} belongs to kernels named by a string; {kernel!r} has its own.")
+            return kernel
+        if callable(kernel) or kernel == "precomputed":
+            return None
+        if kernel not in KERNELS:
+            near = difflib.get_close_matches(str(kernel), KERNELS, 1, 0.0)[0]
+            raise ValueError(
+                f"kernel must be a Kernel, a function or one of {', '.join(KERNELS)}, got {kernel!r}; {near!r}?"
+            )
+        if kernel == "linear":
+            return Linear()
+        gamma = self._gamma_of(X, weights)
+        if kernel == "rbf":
+            return RBF.from_gamma(gamma)
+        if kernel == "laplacian":
+            return Laplacian(gamma=gamma)
+        if kernel == "poly":
+            return Polynomial(degree=self.degree, gamma=gamma, coef0=self.coef0)
+        return Sigmoid(gamma=gamma, coef0=self.coef0)
+
+    def _gamma_of(self, X, weights):
+        """gamma, "auto" is 1 / d and "scale" 1 / (d var X), with the variance of all entries, rows weighted."""
+        if not isinstance(self.gamma, str):
+            return number(self.gamma, "gamma", positive=True)
+        choice(self.gamma, "gamma", ("scale", "auto"))
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        total = weights.sum() * X.shape[1]
+        if hasattr(X, "tocsr"):
+            squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+            mean, square = weights @ np.asarray(X.sum(axis=1)).ravel() / total, weights @ squares / total
+            variance = square - mean**2
+        else:
+            mean = weights @ X.sum(axis=1, dtype="float64") / total
+            variance = weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+    # ---- the data
+
+    def _checked(self, *data, **options):
+        """X, or X and y, after scikit-learn's checks."""
+        fitting = options.get("reset", True)
+        options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        checked = validate_data(self, *data, **options)
+        X = checked[0] if len(data) > 1 else checked
+        if self.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
+            raise ValueError(f"Precomputed matrix must be a square matrix between the points, got {X.shape}.")
+        return checked
+
+    def _weights_of(self, sample_weight, X):
+        """The weights, checked; points of weight 0 have no part in anything."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            raise ValueError("sample_weight must not be negative.")
+        if not (weights > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        return weights
+
+    def _bind(self, X, weights):
+        """Settle the kernel and return the `Gram` of the points."""
+        self._kernel = self._kernel_of(X, weights)
+        if self._kernel is not None:
+            points = X.astype("float64") if X.dtype != np.float64 else X
+            self._kernel.check_points(points)
+            return Gram(self._embedded(self._kernel), points, mode=self.mode)
+        K = X if self.kernel == "precomputed" else self.kernel(X, X)
+        K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
+        if K.shape != (X.shape[0], X.shape[0]):
+            raise ValueError(f"kernel(X, X) must be a matrix between {X.shape[0]} points, got the shape {K.shape}.")
+        if not np.allclose(K, K.T, rtol=1e-6, atol=1e-8 * np.abs(K).max(initial=0.0)):
+            raise ValueError("the precomputed matrix must be symmetric: K(x, z) = K(z, x).")
+        return Gram(self._embedded(Precomputed(K)), Precomputed.points(len(K)), mode=self.mode)
+
+    @property
+    def _intercept(self):
+        """How the intercept takes part: "free" (an equality of the dual), "embedded" (in the kernel) or "none"."""
+        if not getattr(self, "fit_intercept", True):
+            return "none"
+        return "embedded" if getattr(self, "penalize_intercept", False) else "free"
+
+    def _embedded(self, kernel):
+        """The kernel with the constant feature that a penalised intercept is the weight of."""
+        if self._intercept != "embedded":
+            return kernel
+        constant = number(self.intercept_scaling, "intercept_scaling", positive=True) ** 2
+        if isinstance(kernel, Precomputed):
+            return Precomputed(kernel.gram + constant)
+        return kernel + constant
+
+    def _intercept_of(self, solution):
+        """b, from the multiplier of the equality or from the weight of the constant feature."""
+        if self._intercept == "embedded":
+            return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.lam.sum())
+        return 0.0 if solution.b is None else solution.b
+
+    # ---- the solver
+
+    def _solve(self, program, gram):
+        """Solve one program with the solver that was asked for."""
+        solver = self._solver()
+        kernel = gram.kernel
+        limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
+        if isinstance(solver, Decomposition):
+            seed = {"seed": solver.seed, "is_psd": kernel.is_psd, "verbose": int(self.verbose)}
+            return solve_dual(program, gram, tol=self.tol, **limits, **seed)
+        limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
+        X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
+        return compile(KernelDual(program, X, kernel), solver, mode=self.mode).run(tol=self.tol, **limits)
+
+    def _solver(self):
+        if isinstance(self.solver, str):
+            return SOLVERS[choice(self.solver, "solver", tuple(SOLVERS))]()
+        return self.solver
+
+    def _keep(self, X, support, solutions):
+        """Keep support vectors and what the solutions say; certificates are computed when they are read."""
+        self.support_ = support.astype("int32")
+        self.support_vectors_ = X[support] if self._kernel is not None else np.empty((0, 0))
+        self._fitted = X if callable(self.kernel) and self._kernel is None else None
+        self._solutions = solutions
+        self.fit_status_ = int(any(s.stopped != "tol" for s in solutions))
+        self.n_iter_ = np.array([s.n_iter for s in solutions], dtype="int32")
+        self.shape_fit_ = X.shape
+
+    @property
+    def certificate_(self):
+        """The `Certificate` of the fit in float64, a list of them for several problems, made when it is first read."""
+        check_is_fitted(self)
+        certificates = [solution.certificate for solution in self._solutions]
+        return certificates[0] if len(certificates) == 1 else certificates
+
+    @property
+    def trace_(self):
+        """The trace of the fit (see `Info`), a list of them for several problems."""
+        check_is_fitted(self)
+        traces = [solution.trace for solution in self._solutions]
+        return traces[0] if len(traces) == 1 else traces
+
+    def __getstate__(self):
+        """Certificates are made before the training points, which they are made from, are left behind."""
+        state = dict(super().__getstate__())
+        if "_solutions" in state:
+            state["_solutions"] = [solution.settled() for solution in state["_solutions"]]
+        return state
+
+    # ---- the decision values
+
+    def _values(self, X, coef):
+        """sum_j K(x_i, v_j) coef_j over the support vectors, (n,) or one column for each of coef's."""
+        if self._kernel is not None:
+            if not len(coef):
+                return np.zeros((X.shape[0], *coef.shape[1:]))
+            return Oracle(self._kernel, mode=self.mode).matvec(X.astype("float64"), self._vectors(), coef)
+        if self.kernel == "precomputed":
+            if X.shape[1] != self.shape_fit_[0]:
+                raise ValueError(f"X must have a column for each of the {self.shape_fit_[0]} training points.")
+            return X[:, self.support_] @ coef
+        return np.asarray(self.kernel(X, self._fitted))[:, self.support_] @ coef
+
+    def _vectors(self):
+        V = self.support_vectors_
+        return V if V.dtype == np.float64 else V.astype("float64")
+
+    @property
+    def coef_(self):
+        """The weights w of a linear kernel, (problems, d)."""
+        if self.kernel != "linear" and not isinstance(self.kernel, Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        return self._coefficients().T @ self.support_vectors_
+
+    def explain(self, format="text"):
+        """What becomes of the objective: see `symsvm.explain`."""
+        import pytensor.tensor as pt
+
+        from symsvm.explain import explain
+        from symsvm.objectives import CSVC
+
+        kernel = self._kernel if getattr(self, "_kernel", None) is not None else self.kernel
+        if not isinstance(kernel, Kernel):
+            raise ValueError("explain needs a kernel with an expression: fit first, or give a Kernel object.")
+        lam, y, X = pt.dvector("lam"), pt.dvector("y"), pt.dmatrix("X")
+        return explain(CSVC(lam, X, y, 1.0, kernel), format=format)
