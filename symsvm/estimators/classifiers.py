@@ -359,7 +359,7 @@ class NuSVC(_Classifier):
     def _program(self, signs, weights):
         if self.class_weight is None:
             return nu_svc(signs, self.nu, weights)
-        # Class weights mean to make classes unequal: where nu is too much for the lighter one, all of it is at its bound.
+        # Class weights mean to make classes unequal: where nu is too much for the lighter one, all of it is at bounds.
         lighter = min(weights[signs > 0], weights[signs < 0], key=np.sum)
         # In units of the lighter class's weights: tol is a difference of sums of them.
         return nu_svc(signs, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
