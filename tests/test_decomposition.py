@@ -1,6 +1,7 @@
 """The fast solver against an independent one, on every form of the quadratic program."""
 
 import dataclasses
+import time
 
 import numpy as np
 import oracles
@@ -144,3 +145,51 @@ def test_totals_that_the_bounds_do_not_allow_say_so():
     program = dataclasses.replace(programs.csvc(np.array([1.0, -1.0]), 1.0), total=np.array([5.0]))
     with pytest.raises(ValueError, match="no point is feasible"):
         program.start()
+
+
+@pytest.mark.parametrize(
+    ("form", "kernel", "m", "seed", "C", "troubles"),
+    [  # as good as singular, and C far above the solution: SMO alone is not done after millions of steps
+        ("svr", "polynomial", 44, 596987, 1e5, {"duplicates": True, "constant": True}),
+        ("svr, no intercept", "linear", 25, 974357, 1.5e5, {"duplicates": True, "constant": True}),
+        ("nu-svr", "polynomial", 12, 108985, 2e5, {"constant": True}),
+        ("one class", "linear", 31, 58422, 1.0, {}),
+        ("nu-svc", "polynomial", 46, 178571, 1.0, {"duplicates": True, "tiny_class": True}),
+        # D is below what float32 does to K, and nothing else holds the variables back
+        ("svr, squared", "linear", 32, 786489, 1e6, {"duplicates": True}),
+        ("svc, squared", "polynomial", 30, 887413, 5e5, {"duplicates": True, "constant": True}),
+    ],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_singular_matrices_and_a_large_C_take_few_steps(monkeypatch, form, kernel, m, seed, C, troubles, whole):
+    if not whole:
+        monkeypatch.setattr(decomposition, "WHOLE", 0)
+        monkeypatch.setattr(decomposition, "JOIN", 8)
+    X, y, t = data(m, seed, **troubles)
+    qp = FORMS[form](y, t, C)
+    result, K = minimise(qp, KERNELS[kernel], X, tol=1e-6, time_limit=30.0)
+    assert result.stopped == "tol"
+    assert result.steps < 10**6
+    Kz = K @ qp.weights(result.z)
+    assert (
+        qp.multipliers(qp.gradient(Kz, result.z), result.z)[1]
+        <= 1e-6 + 1e-15 * np.abs(K).max() * np.abs(result.z).sum()
+    )
+
+
+def test_what_rounding_does_not_allow_ends_as_stalled():
+    X, _, t = data(45, 537756, duplicates=True, constant=True)
+    result, _ = minimise(programs.svr(t, 1e6, 0.1), KERNELS["polynomial"], X, tol=1e-12, time_limit=60.0)
+    assert result.stopped == "stalled"
+    assert result.trace[-1].violation <= 1e-5
+
+
+def test_the_time_limit_holds_inside_a_working_set():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
+    minimise(programs.csvc(y, 1.0), Linear(), X, tol=1e-2)  # compiled now
+    began = time.perf_counter()
+    result = decompose(programs.csvc(y, 1e6), Gram(Linear(), X), tol=1e-9, time_limit=0.5)
+    assert result.stopped in ("time_limit", "tol")
+    assert time.perf_counter() - began < 5.0  # a machine may be busy

@@ -63,14 +63,26 @@ class _Run:
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
         kept = gram.kept is not None and gram.kept.adopt(qp)
-        self.working = gram.kept if kept else WorkingSet(qp, gram, "float32")
+        self.accurate = self._needs_float64()  # products in float64
+        self.working = gram.kept if kept else WorkingSet(qp, gram, "float64" if self.accurate else "float32")
         self.Kz, self.F = np.zeros(qp.m), np.zeros(qp.n)
-        self.is_exact, self.is_polished, self.steps = True, False, 0
-        self.accurate = False  # products in float64
+        self.is_exact, self.is_polished, self.steps = True, False, 0  # is_fresh: exact, and not a sum of many products
         # The part of tol to aim at: the rest is for what float32 does to K z. Little is won by less in a small problem.
         self.aim = 0.5 if qp.n <= WHOLE else 0.8
         self._confirmed = self._shrunk = np.inf
+        self._best, self._idle, self._unseen = None, 0, 0
         self.confirm()  # a start that is optimal already must be seen to be
+
+    def _needs_float64(self):
+        """Whether D alone keeps variables from infinity, and is less than what float32 does to K."""
+        qp = self.qp
+        unbounded = np.isinf(qp.lower) | np.isinf(qp.upper)
+        if not unbounded.any():
+            return False
+        some = np.unique(np.linspace(0, qp.m - 1, 64).astype("int64"))
+        K = np.empty((len(some), len(some)))
+        self.gram.block(some, some, K)
+        return bool(qp.diagonal[unbounded].min() < 1e-5 * np.abs(np.diagonal(K)).max())
 
     def confirm(self):
         """Compute K z in float64."""
@@ -79,6 +91,7 @@ class _Run:
         self.is_exact = True
         support = np.flatnonzero(self.z)
         self._product(support, self.z[support], exact=True)
+        self.is_fresh = True
         self.W = self.qp.value(self.Kz, self.z)
 
     def catch_up(self):
@@ -112,18 +125,48 @@ class _Run:
             return True
         if error < 0.6 * tol and self.aim * tol > tol - 1.1 * error:
             self.aim = 1 - 1.1 * error / tol
-            self.improve(tol)
         else:
             self.confirm()
         return False
 
-    def watch(self):
-        """Go over to more exact arithmetic where an exact violation has not halved since the last one; say if so.
+    def astray(self):
+        """Whether errors of K z are now as large as the violation that they are to tell; a look at it now and then."""
+        self._unseen += 1
+        if self.is_exact or len(self.play) < self.qp.n or self._unseen < (1 if self.qp.n <= WHOLE else _UNSEEN):
+            return False
+        self._unseen = 0
+        return 6 * self.error() > self.worst
 
-        First the products are computed in float64, then the working set's matrix is held in it.
+    def watch(self):
+        """Compare an exact violation with the last one: go back if W rose, and over to more exact arithmetic.
+
+        First the products are computed in float64, then the working set's matrix is held in it; that where a violation
+        has not halved. Returns False if all is float64 already and still neither W nor the violation falls.
         """
+        rounding = np.finfo("float64").eps * float(np.abs(self.z) @ (np.abs(self.F) + np.abs(self.qp.p)))
         slow, self._confirmed = self.worst > self._confirmed / 2, self.worst
-        return slow and self.sharpen()
+        if self._best is not None:
+            W, worst, z, Kz = self._best
+            if self.W > W + 8 * rounding and self.sharpen():  # what float32 made worse is undone
+                self.z, self.Kz, self.W = z.copy(), Kz.copy(), W
+                self.violation()
+                return True
+            falls = self.W < W - 8 * rounding or self.worst < 0.9 * worst
+            self._idle = 0 if falls else self._idle + 1
+            if self._idle >= _IDLE and not self.sharpen():
+                self.z, self.Kz, self.W = z, Kz, W
+                return False
+        if self._best is None or self._idle == 0:
+            self._best = self.W, self.worst, self.z.copy(), self.Kz.copy()
+        if slow:
+            self.sharpen()
+        return True
+
+    def settle(self):
+        """End at the best point that float64 has seen, should the last one be worse."""
+        self.confirm()
+        if self._best is not None and self._best[0] < self.W:
+            self.W, _, self.z, self.Kz = self._best
 
     def sharpen(self):
         """Take the next of the two steps to float64; return False if both are taken."""
@@ -145,7 +188,8 @@ class _Run:
         bounds = qp.lower, qp.upper, qp.diagonal, qp.p, qp.group
         self.free, self.bounded = survey(self.Kz, self.z, *bounds, self.play, self.F, least, most)
         self.least, self.most = least, most
-        self.middle = np.where(np.isinf(least), most, np.where(np.isinf(most), least, (least + most) / 2))
+        with np.errstate(invalid="ignore"):  # nothing in a group may move
+            self.middle = np.where(np.isinf(least), most, np.where(np.isinf(most), least, (least + most) / 2))
         self.middle[np.isinf(self.middle)] = 0.0
         self.b = -self.middle if len(qp.total) else np.zeros(0)
         self.worst = float(np.max(most - least))
@@ -190,8 +234,8 @@ class _Run:
             chosen.append(candidates)
         return np.sort(np.concatenate(chosen))
 
-    def improve(self, tol):
-        """Solve for a working set; return whether anything changed."""
+    def improve(self, tol, deadline=np.inf):
+        """Solve for a working set, until the deadline at most; return whether anything changed."""
         whole = self.qp.n <= WHOLE
         self.is_polished = False
         self.working.choose(self.wanted())
@@ -201,7 +245,7 @@ class _Run:
         eps = max(self.aim * tol, self.worst * (digits if whole else max(digits, 0.1)))
         # Free variables have F near the middle: around it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
-        new, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS)
+        new, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS, deadline)
         self.steps += steps
         moved = np.flatnonzero(new != self.z[W])
         changed = W[moved]
@@ -240,8 +284,10 @@ class _Run:
         F = Kz + qp.diagonal[free] * self.z[free] + qp.p[free]
         bounds, start = (qp.lower[free], qp.upper[free]), self.z[free]
         z = start
-        for _ in range(2):  # the second takes back what the factor lost
-            z = newton(A.copy(), F + A @ (z - start), z, *bounds, qp.group[free], len(qp.total))
+        for _ in range(_REFINE):  # each takes back what the ridge of the factor kept from the one before
+            last, z = z, newton(A.copy(), F + A @ (z - start), z, *bounds, qp.group[free], len(qp.total))
+            if np.abs(z - last).max() <= 1e-14 * np.abs(z).max():
+                break
         d = z - start
         self.z[free] = z
         self._product(free, d, exact=self.accurate)
@@ -265,6 +311,7 @@ class _Run:
         qp = self.qp
         d, points = self._by_point(variables, d)
         self.is_exact &= exact
+        self.is_fresh = False
         if rows is None and len(self.play) < qp.n:
             rows = self.rows
         if rows is None:
@@ -281,7 +328,7 @@ class _Run:
         change = self.working.K[moved, : len(W)].T @ d.astype(self.working.K.dtype)
         change[moved] -= (qp.diagonal[W[moved]] * d).astype(change.dtype)
         self.Kz[W[first]] += change[first]
-        self.is_exact = False
+        self.is_exact = self.is_fresh = False
 
     def info(self, iteration, seconds):
         """The diagnostics of an iteration; what is out of play has no part in the gap."""
@@ -295,6 +342,10 @@ class _Run:
 
 # Steps of SMO in one working set: a bound that only trouble reaches.
 _STEPS = 10**6
+# Iterations without a look at the errors of K z, and exact ones without progress that end a run.
+_UNSEEN, _IDLE = 16, 20
+# Newton's steps of the last polish, at most.
+_REFINE = 6
 # What a violation may fall by before rounding takes over.
 _DIGITS = {"float32": 1e-3, "float64": 1e-9}
 
@@ -320,41 +371,48 @@ def _blas():
 
 def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
     began = time.perf_counter()
+    deadline = np.inf if time_limit is None else began + time_limit
     run = _Run(qp, gram, start, seed)
     trace, stopped, n_iter = [], None, 0
     try:
         while True:
-            violation = run.violation()
-            if violation <= tol and len(run.play) < qp.n:
+            reached = run.violation() <= tol
+            if reached and len(run.play) < qp.n:
                 run.catch_up()
                 continue
-            if violation <= tol and not run.is_polished:
+            if reached and not run.is_polished:
                 run.polish()
                 continue
-            if violation <= tol and not run.is_exact and not run.trusted(tol):
+            if (reached and not run.is_exact and not (reached := run.trusted(tol))) and run.is_exact:
+                continue  # float64 has computed it
+            if (reached and run.is_exact and not run.is_fresh) or (not reached and run.astray()):
+                run.confirm()
                 continue
             trace.append(run.info(n_iter, time.perf_counter() - began))
-            if violation <= tol:
+            if reached:
                 stopped = "tol"
             elif max_iter is not None and n_iter >= max_iter:
                 stopped = "max_iter"
-            elif time_limit is not None and trace[-1].seconds >= time_limit:
+            elif trace[-1].seconds + began >= deadline:
                 stopped = "time_limit"
             if callback is not None and callback(trace[-1]) and stopped is None:
                 stopped = "callback"
+            if stopped is None and run.is_exact and not run.watch():
+                stopped = "stalled"
             if stopped is not None:
                 break
-            if run.is_exact:
-                run.watch()
             run.shrink()
             n_iter += 1
-            if not run.improve(tol) and not run.sharpen():
+            if not run.improve(tol, deadline) and time.perf_counter() < deadline and not run.sharpen():
                 stopped = "stalled"
                 break
+        run.catch_up()
+        if stopped != "tol" and qp.n <= WHOLE:
+            run.settle()
+        gram.kept = run.working if gram.keeps else None
     except KeyboardInterrupt:
         if not trace:
             raise
-        stopped = "interrupt"
-    run.catch_up()
-    gram.kept = run.working if gram.keeps else None
+        stopped, gram.kept = "interrupt", None
+        run.confirm()  # it may have been between z and K z
     return Result(run.z, run.Kz, stopped, n_iter, run.steps, trace)

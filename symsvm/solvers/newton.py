@@ -5,15 +5,20 @@ without bounds is one factorisation away. Bounds that it breaks are taken as equ
 those that push the wrong way are let go (block pivoting), all on the same factor: with B the columns of the equalities,
 
     d = -A^-1 (F + B mu),    (B' A^-1 B) mu = -B' A^-1 F - s,    B' d = s.
+
+Where that comes to no end, as it may for a matrix that is as good as singular, each step goes as far as the first bound
+in its way, and the next one is taken without the variable that met it: slower, but never for the worse.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 __all__ = ["newton"]
 
 # Rounds of block pivoting, and the part of the variables that may be at a bound at once.
 _ROUNDS, _PART = 10, 0.5
+# Variables for which steps from bound to bound are taken, and the multiplications that these may cost.
+_FEW, _DESCENT = 640, 2**30
 
 
 def newton(A, F, z, lower, upper, group, groups):
@@ -21,20 +26,29 @@ def newton(A, F, z, lower, upper, group, groups):
 
     Parameters
     ----------
-    A : (n, n) between the free variables, float64; overwritten.
+    A : (n, n) between the free variables, float64; its diagonal is raised where a factor needs it.
     F, z, lower, upper : vectors (n,).
     group : the index of each variable's equality; `groups` is their number, 0 if there are none.
     """
-    factor = _factor(A)
+    factor, ridge = _factor(A)
     if factor is None:
         return z
-    n = len(z)
+    best, is_found = _pivoting(factor, F, z, lower, upper, _columns(group, groups))
+    return best if is_found or len(z) > _FEW else _descent(A, ridge, F, z, lower, upper, group, groups)
+
+
+def _columns(group, groups):
+    """A column of ones and zeros for each equality that has a variable."""
     E = (group[:, None] == np.arange(groups)).astype("float64")
-    E = E[:, E.any(axis=0)]
+    return E[:, E.any(axis=0)]
+
+
+def _pivoting(factor, F, z, lower, upper, E):
+    """The minimiser by block pivoting, and whether it is one; else what the last round found, cut at the bounds."""
+    n, best = len(z), z
     fixed, s = np.zeros(0, dtype="int64"), np.zeros(0)
     v, columns = cho_solve(factor, F, check_finite=False), cho_solve(factor, E, check_finite=False)
     known = {}  # the columns of A^-1 that were asked for
-    best = None
     for _ in range(_ROUNDS):
         for j in set(fixed.tolist()) - set(known):
             known[j] = None
@@ -50,11 +64,13 @@ def newton(A, F, z, lower, upper, group, groups):
             rows = np.concatenate([E.T @ inverse, inverse[fixed]])
             right = np.concatenate([E.T @ v, v[fixed]]) + np.concatenate([np.zeros(E.shape[1]), s])
             try:
-                mu = -solve(rows, right, assume_a="sym", check_finite=False)
+                mu = -np.linalg.solve(rows, right)
             except LinAlgError:
-                break
+                return best, False
             d = -(v + inverse @ mu)
         new = z + d
+        if not np.isfinite(new).all():
+            return best, False
         new[fixed] = np.where(s + z[fixed] <= lower[fixed], lower[fixed], upper[fixed])
         best = np.clip(new, lower, upper)
         # A multiplier that pushes away from its bound lets go of it.
@@ -62,25 +78,64 @@ def newton(A, F, z, lower, upper, group, groups):
         keep = np.where(new[fixed] <= lower[fixed], push <= 0, push >= 0)
         outside = np.flatnonzero((new < lower) | (new > upper))
         if keep.all() and not len(outside):
-            break
+            return new, True
         fixed = np.union1d(fixed[keep], outside)
         if len(fixed) > _PART * n:
             break
-        s = np.clip(new, lower, upper)[fixed] - z[fixed]
-    return z if best is None else best
+        s = best[fixed] - z[fixed]
+    return best, False
+
+
+def _descent(A, ridge, F, z, lower, upper, group, groups):
+    """Newton's steps, each as far as the first bound that it meets."""
+    z, F, free, gained = z.copy(), F.copy(), np.arange(len(z)), 0.0
+    size = float(np.mean(np.diagonal(A)))
+    for _ in range(min(2 * len(z) + 10, _DESCENT // len(z) ** 3)):
+        E = _columns(group[free], groups)
+        try:
+            factor = cho_factor(A[np.ix_(free, free)], lower=True, check_finite=False)
+            v, columns = (cho_solve(factor, right, check_finite=False) for right in (F[free], E))
+            d = columns @ np.linalg.solve(E.T @ columns, E.T @ v) - v if E.shape[1] else -v
+        except LinAlgError:
+            break
+        d -= E @ ((E.T @ d) / E.sum(axis=0))
+        change = A[:, free] @ d
+        change[free] -= ridge * d
+        slope, curvature = float(F[free] @ d), float(change[free] @ d)
+        if not (np.isfinite(change).all() and slope < 0):
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(d > 0, (upper[free] - z[free]) / d, np.where(d < 0, (lower[free] - z[free]) / d, np.inf))
+        # The ridge holds back what costs nothing: along the step the minimum may be further than 1. Where A has
+        # negative eigenvalues, rounding's as a rule, its curvature cannot be believed that far.
+        best, most = -slope / curvature if curvature > 0 else np.inf, float(room.min())
+        best = min(best, 1.0) if ridge > 1e-11 * size else best
+        t = min(best, most)
+        gain = -t * slope - 0.5 * t * t * curvature
+        if not (np.isfinite(t) and gain > 1e-9 * gained):
+            break
+        bound = np.where(d > 0, upper[free], lower[free])
+        meets = room <= t
+        z[free] = np.where(meets, bound, np.clip(z[free] + t * d, lower[free], upper[free]))
+        F += t * change
+        gained += gain
+        free = free[~meets]
+        if len(free) <= E.shape[1]:
+            break
+    return z
 
 
 def _factor(A):
-    """The Cholesky factor of A, with as little on its diagonal as it needs."""
+    """The Cholesky factor of A, with as little on its diagonal as it needs, and how much that is; A has it too."""
     size = float(np.mean(np.diagonal(A)))
     if not np.isfinite(size) or size <= 0:
-        return None
+        return None, 0.0
     before, diagonal = 0.0, np.arange(len(A))
-    for part in (1e-12, 1e-9, 1e-7, 1e-6, 1e-5):
+    for part in (1e-10, 1e-8, 1e-7, 1e-6, 1e-5):
         A[diagonal, diagonal] += part * size - before
         before = part * size
         try:
-            return cho_factor(A, lower=True, check_finite=False)
+            return cho_factor(A, lower=True, check_finite=False), before
         except LinAlgError:
             continue
-    return None
+    return None, 0.0

@@ -85,7 +85,7 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
 
 
 @njit(cache=True)
-def smo(K, F, z, lower, upper, diagonal, up, low, eps, most_steps):
+def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps):
     """Take steps until no group violates optimality by more than eps; return their number and the violation left.
 
     Parameters
@@ -95,13 +95,14 @@ def smo(K, F, z, lower, upper, diagonal, up, low, eps, most_steps):
     z, lower, upper : the variables, float64, and their bounds.
     diagonal : K_ii.
     up, low : for each group (groups, n): 0 where z_i may rise (may fall), else inf (-inf).
+    floor : what K_ii + K_jj - 2 K_ij is at least, positive; rounding may say less.
     """
     groups, n = up.shape
     blocks = n // BLOCK
     least, most = np.empty((groups, blocks), F.dtype), np.empty((groups, blocks), F.dtype)
     gains = np.empty(blocks, F.dtype)
     kind = F.dtype.type
-    tiny = kind(1e-12)
+    tiny = kind(floor)
     for g in range(groups):
         _extremes(F, up[g], low[g], least[g], most[g])
     steps, violation = 0, 0.0
@@ -130,7 +131,7 @@ def smo(K, F, z, lower, upper, diagonal, up, low, eps, most_steps):
                     j, best = k, gain
         if j < 0:
             break
-        d = float(F[j] - F[i]) / max(float(diagonal[i]) + float(diagonal[j]) - 2 * float(K[i, j]), 1e-12)
+        d = float(F[j] - F[i]) / max(float(diagonal[i]) + float(diagonal[j]) - 2 * float(K[i, j]), floor)
         room_i, room_j = upper[i] - z[i], z[j] - lower[j]
         d = min(d, room_i, room_j)
         # Exactly at a bound, or the variable would count as free for ever.

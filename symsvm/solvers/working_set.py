@@ -1,5 +1,7 @@
 """WorkingSet: the variables that are solved for together, and the matrix of their points."""
 
+import time
+
 import numpy as np
 
 from symsvm.solvers.newton import newton
@@ -20,6 +22,7 @@ class WorkingSet:
         self.qp, self.gram = qp, gram
         self.members = np.zeros(0, dtype="int64")
         self.K = np.zeros((0, 0), dtype)
+        self._own = np.zeros(0, dtype)  # K_ii without D
         self._newton = False  # whether Newton's step had to help last time
 
     def adopt(self, qp):
@@ -27,7 +30,7 @@ class WorkingSet:
         if (qp.n, qp.m) != (self.qp.n, self.qp.m):
             return False
         here = np.arange(len(self.members))
-        self.K[here, here] += (qp.diagonal - self.qp.diagonal)[self.members]
+        self.K[here, here] = self._own + qp.diagonal[self.members]
         self.qp = qp
         return True
 
@@ -59,9 +62,9 @@ class WorkingSet:
         n = np.count_nonzero(stay)
         holes, movers = np.flatnonzero(~stay[:n]), n + np.flatnonzero(stay[n:])
         if len(holes):
-            self.members[holes] = self.members[movers]
+            self.members[holes], self._own[holes] = self.members[movers], self._own[movers]
             move(self.K, n, len(stay), movers, holes)
-        self.members = self.members[:n]
+        self.members, self._own = self.members[:n], self._own[:n]
 
     def _fill(self, start):
         """Compute the rows and columns of the slots from `start` on."""
@@ -74,10 +77,13 @@ class WorkingSet:
             self.gram.block(points[low:high], points[:high], self.K[low:high])
             mirror(self.K, low, high)
         new = np.arange(start, n)
+        self._own = np.concatenate([self._own, self.K[new, new]])
         self.K[new, new] += qp.diagonal[self.members[start:]]
 
-    def solve(self, F, z, eps, most_steps):
+    def solve(self, F, z, eps, most_steps, deadline=np.inf):
         """Solve for the members from the gradient F and the point z; return their new z and the number of steps.
+
+        At the deadline, a time of `time.perf_counter`, it returns what it has.
 
         SMO takes steps; where they come to cost more than a factorisation of the matrix between the free variables,
         Newton's step on these is taken, and SMO goes on from there.
@@ -88,9 +94,9 @@ class WorkingSet:
             budget = _FEW
         self._newton = False
         while True:
-            taken, violation = part.smo(eps, min(budget, most_steps - steps))
+            taken, violation = part.smo(eps, min(budget, most_steps - steps), deadline)
             steps += taken
-            if violation <= eps or taken < budget:
+            if violation <= eps or taken < budget or time.perf_counter() >= deadline:
                 return part.z[: len(self.members)], steps
             self._newton = part.newton()
             budget = part.budget() if self._newton else 2 * max(budget, part.budget())
@@ -117,6 +123,8 @@ class _Part:
         if alone:
             self.up[0, n] = self.low[0, n] = 0
         self.diagonal = np.ascontiguousarray(np.diagonal(self.K)[:size])
+        # K is positive semi-definite: along an edge D is left at least.
+        self.floor = max(1e-12, (1 if alone else 2) * float(qp.diagonal[W].min(initial=np.inf)))
 
     def _open(self, members):
         """Say which of the members may rise and fall."""
@@ -129,17 +137,27 @@ class _Part:
         n = self.n
         return np.flatnonzero((self.z[:n] > self.lower[:n]) & (self.z[:n] < self.upper[:n]))
 
-    def smo(self, eps, most_steps):
-        """Steps of SMO; return their number and the violation left."""
+    def smo(self, eps, most_steps, deadline):
+        """Steps of SMO, not much past the deadline; return their number and the violation left."""
         from symsvm.solvers.smo import smo
 
-        bounds = self.lower, self.upper
-        return smo(self.K, self.F, self.z, *bounds, self.diagonal, self.up, self.low, eps, most_steps)
+        bounds, steps = (self.lower, self.upper), 0
+        while True:
+            some = min(most_steps - steps, int(_PAUSE / self._step()))  # an interrupt is heard between two calls
+            ways = self.diagonal, self.up, self.low, self.floor
+            taken, violation = smo(self.K, self.F, self.z, *bounds, *ways, eps, some)
+            steps += taken
+            if violation <= eps or taken < some or steps >= most_steps or time.perf_counter() >= deadline:
+                return steps, violation
+
+    def _step(self):
+        """About how many nanoseconds a step of SMO takes."""
+        return 300 + 0.8 * self.n
 
     def budget(self):
         """How many steps of SMO cost as much as a factorisation, by what both cost in nanoseconds."""
         free = len(self.free())
-        return max(_LEAST, int((free**3 / 60 + 5 * free**2) / (300 + 0.8 * self.n)))
+        return max(_LEAST, int((free**3 / 60 + 5 * free**2) / self._step()))
 
     def newton(self):
         """Take Newton's step on the free variables, cut where it ceases to help; return whether it did."""
@@ -156,9 +174,12 @@ class _Part:
             new[inside] -= rest / max(1, np.count_nonzero(inside))
         new = np.clip(new, lower, upper)
         d = new - z
-        change = d.astype(rows.dtype) @ rows[:, : len(self.F)]
-        slope, curvature = float(F @ d), float(change[free] @ d)
-        if slope >= 0 or any(abs(d[group == g].sum()) > 1e-9 * np.abs(d).sum() for g in range(self.equalities)):
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
+            change = d.astype(rows.dtype) @ rows[:, : len(self.F)]
+            slope, curvature = float(F @ d), float(change[free] @ d)
+        if not (slope < 0 and np.isfinite(change).all()):
+            return False
+        if any(abs(d[group == g].sum()) > 1e-9 * np.abs(d).sum() for g in range(self.equalities)):
             return False
         t = 1.0 if curvature <= -slope else -slope / curvature
         self.z[free] = new if t == 1.0 else z + t * d
@@ -169,6 +190,8 @@ class _Part:
 
 # The least number of steps before a factorisation, or where the last problem needed one; the most variables in one.
 _LEAST, _FEW, _FACTOR = 1000, 100, 4096
+# Nanoseconds of SMO without a look at the clock.
+_PAUSE = 1e8
 
 
 def _blocks(n):
