@@ -93,27 +93,43 @@ def mirror(K, low, high):
             _mirror(K, low, high, t * 64, min(t * 64 + 64, low))
 
 
+@njit(cache=True)
+def _gather_row(K, r, columns, target):
+    source = K[r]
+    for j in range(len(columns)):
+        c = columns[j]
+        target[j] = source[c] if c <= r else K[c, r]
+
+
 @njit(cache=True, parallel=True)
 def gather(K, rows, columns, out):
     """out_ij = K of the chosen rows and columns, of a symmetric K that is there left of its diagonal only."""
-    for i in prange(len(rows)):
-        r, target = rows[i], out[i]
-        source = K[r]
-        for j in range(len(columns)):
-            c = columns[j]
-            target[j] = source[c] if c <= r else K[c, r]
+    if len(rows) * len(columns) < 2**18:  # threads have to be worth their while
+        for i in range(len(rows)):
+            _gather_row(K, rows[i], columns, out[i])
+    else:
+        for i in prange(len(rows)):
+            _gather_row(K, rows[i], columns, out[i])
+
+
+@njit(cache=True)
+def _held_dot(K, r, columns, q):
+    source, total = K[r], 0.0
+    for j in range(len(columns)):
+        c = columns[j]
+        total += (source[c] if c <= r else K[c, r]) * q[j]
+    return total
 
 
 @njit(cache=True, parallel=True)
 def held_product(K, rows, columns, q, out):
     """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""
-    for i in prange(len(rows)):
-        r, total = rows[i], 0.0
-        source = K[r]
-        for j in range(len(columns)):
-            c = columns[j]
-            total += (source[c] if c <= r else K[c, r]) * q[j]
-        out[i] += total
+    if len(rows) * len(columns) < 2**18:
+        for i in range(len(rows)):
+            out[i] += _held_dot(K, rows[i], columns, q)
+    else:
+        for i in prange(len(rows)):
+            out[i] += _held_dot(K, rows[i], columns, q)
 
 
 @njit(cache=True)

@@ -1,5 +1,6 @@
 """ScalarFunction: a function of numbers taken out of an elementwise graph, written as source for an inner loop."""
 
+import functools
 import importlib
 
 import numpy as np
@@ -73,11 +74,17 @@ class ScalarFunction:
 
     def __call__(self, *arrays):
         """The value of the function in NumPy."""
-        names = [f"x{i}" for i in range(len(self.inputs))]
+        names, code = self._code
         scope = {**_NUMPY, **dict(zip(names, arrays, strict=True))}
         with np.errstate(all="ignore"):
-            exec(self.source(names, "y"), scope)
+            exec(code, scope)
         return scope["y"]
+
+    @functools.cached_property
+    def _code(self):
+        """The names of the inputs and the compiled source over them."""
+        names = [f"x{i}" for i in range(len(self.inputs))]
+        return names, compile(self.source(names, "y"), "<scalar function>", "exec")
 
     def graph(self, arrays):
         """The expression applied to arrays that broadcast, as a graph."""
