@@ -32,14 +32,16 @@ class Calibration:
         if counts.min() < 2:
             raise ValueError("calibration needs at least two points of each class.")
         folds = StratifiedKFold(min(_FOLDS, int(counts.min())), shuffle=True, random_state=self.random_state)
-        other = clone(model).set_params(calibration=None, decision_function_shape="ovr")
+        other = clone(model).set_params(calibration=None)
+        if hasattr(other, "decision_function_shape"):
+            other.set_params(decision_function_shape="ovr")
         k = len(model.classes_)
         values = np.zeros((len(used), 1 if k == 2 else k))
         for train, test in folds.split(np.zeros(len(used)), y[used]):
             train, test = used[train], used[test]
             rows = (
                 (X[np.ix_(train, train)], X[np.ix_(test, train)])
-                if model.kernel == "precomputed"
+                if getattr(model, "kernel", None) == "precomputed"
                 else (X[train], X[test])
             )
             other.fit(rows[0], y[train], sample_weight=weights[train])

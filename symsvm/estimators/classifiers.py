@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.calibration import Calibration
 from symsvm.estimators.machine import KernelMachine
+from symsvm.estimators.weights import class_weights, sample_weights
 from symsvm.objectives import csvc, nu_svc
 from symsvm.solvers.one_vs_one import solve_pairs
 from symsvm.validation import choice, number
@@ -29,7 +30,7 @@ class _Classifier(ClassifierMixin, KernelMachine):
         """
         X, y = self._checked(X, y)
         check_classification_targets(y)
-        weights = self._weights_of(sample_weight, X)
+        weights = sample_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         self.classes_ = np.unique(y[used])
         if len(self.classes_) < 2:
@@ -43,7 +44,8 @@ class _Classifier(ClassifierMixin, KernelMachine):
                 "decision_function_shape='ovo' needs multi_class='ovo' or 'dag': one-vs-rest has no pairs."
             )
         labels = np.searchsorted(self.classes_, y[used])
-        weights = weights[used] * self._class_weights(labels, weights[used])[labels]
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, labels, weights[used])
+        weights = weights[used] * self.class_weight_[labels]
         if len(used) < len(y) and self.kernel == "precomputed":
             points = X[np.ix_(used, used)]
         else:
@@ -59,22 +61,6 @@ class _Classifier(ClassifierMixin, KernelMachine):
         if self.calibration is not None:
             self._calibration = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
         return self
-
-    def _class_weights(self, labels, weights):
-        """A factor a class: "balanced" is the total weight over k times that of the class."""
-        k = len(self.classes_)
-        if self.class_weight is None:
-            factors = np.ones(k)
-        elif isinstance(self.class_weight, str):
-            choice(self.class_weight, "class_weight", ("balanced",))
-            factors = weights.sum() / (k * np.bincount(labels, weights, k))
-        else:
-            unknown = [name for name in self.class_weight if name not in self.classes_]
-            if unknown:
-                raise ValueError(f"class_weight names {unknown[0]!r}, which is no class: {self.classes_.tolist()}.")
-            factors = np.array([float(self.class_weight.get(name, 1.0)) for name in self.classes_.tolist()])
-        self.class_weight_ = factors
-        return factors
 
     def _pairs(self, X, labels, weights):
         """A problem for each pair of classes: coefficients (m, pairs), intercepts, solutions."""
@@ -139,14 +125,13 @@ class _Classifier(ClassifierMixin, KernelMachine):
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        values = self._decide(X)
-        return values.astype(X.dtype, copy=False)
+        return self._decide(X, self.decision_function_shape).astype(X.dtype, copy=False)
 
-    def _decide(self, X):
+    def _decide(self, X, shape="ovr"):
         values = self._values(X, self._coefficients()) + self.intercept_
         if len(self.classes_) == 2:
             return values[:, 0]
-        if self.multi_class == "ovr" or self.decision_function_shape == "ovo":
+        if self.multi_class == "ovr" or shape == "ovo":
             return values
         return self._votes(values)
 

@@ -4,7 +4,7 @@ import difflib
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm.gram import Gram
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
@@ -92,15 +92,6 @@ class KernelMachine(BaseEstimator):
         if self.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
             raise ValueError(f"Precomputed matrix must be a square matrix between the points, got {X.shape}.")
         return checked
-
-    def _weights_of(self, sample_weight, X):
-        """The weights, checked; points of weight 0 have no part in anything."""
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if (weights < 0).any():
-            raise ValueError("sample_weight must not be negative.")
-        if not (weights > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        return weights
 
     def _bind(self, X, weights):
         """Settle the kernel and return the `Gram` of the points."""

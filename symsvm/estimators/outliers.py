@@ -5,6 +5,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.machine import KernelMachine
+from symsvm.estimators.weights import sample_weights
 from symsvm.objectives import one_class
 
 __all__ = ["OneClassSVM"]
@@ -61,7 +62,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     def fit(self, X, y=None, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR; y is not used."""
         X = self._checked(X)
-        weights = self._weights_of(sample_weight, X)
+        weights = sample_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         points = X
         if len(used) < len(weights):

@@ -5,6 +5,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.machine import KernelMachine
+from symsvm.estimators.weights import sample_weights
 from symsvm.objectives import nu_svr, svr
 from symsvm.validation import number
 
@@ -17,7 +18,7 @@ class _Regressor(RegressorMixin, KernelMachine):
     def fit(self, X, y, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR, and their targets; C_i = C weight_i."""
         X, y = self._checked(X, y, y_numeric=True)
-        weights = self._weights_of(sample_weight, X)
+        weights = sample_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         points = X
         if len(used) < len(y):
