@@ -24,7 +24,6 @@ MOONS = make_moons(120, noise=0.25, random_state=0)
 
 # What is still to be solved; each fails today.
 OPEN = {
-    "NuSVC-check_class_weight_classifiers": "three classes: with all points of a class at bounds, rho is not unique",
     "NuSVR-check_sample_weight_equivalence_on_dense_data": "epsilon = 0: the active set is not found at tol",
     "NuSVR-check_sample_weight_equivalence_on_sparse_data": "epsilon = 0: the active set is not found at tol",
 }

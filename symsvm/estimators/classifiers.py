@@ -350,8 +350,18 @@ class NuSVC(_Classifier):
         return nu_svc(signs, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
 
     def _scaled(self, solution):
-        """With the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2."""
+        """With the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2.
+
+        Where class weights put every point of a class at its bound, its side of the margin is wherever one likes: the
+        border goes through the best of its points, and the margin is the other class's.
+        """
         plus, minus = solution.b
-        rho = (minus - plus) / 2
+        program, z = solution.program, solution.lam
+        reached = np.abs(z) >= (program.upper - program.lower) * (1 - 1e-9)
+        full = [bool(reached[program.group == g].all()) for g in (0, 1)]
+        if self.class_weight is not None and full[0] != full[1]:
+            b, rho = (plus if full[0] else minus), minus - plus
+        else:
+            b, rho = (plus + minus) / 2, (minus - plus) / 2
         rho = rho if rho > 0 else 1.0
-        return solution.lam / rho, (plus + minus) / 2 / rho
+        return z / rho, b / rho
