@@ -1,0 +1,204 @@
+"""LinearProblem: a linear support vector machine, its dual, its optimality and its gap.
+
+    (P)   minimise  R(u) + sum_i L_i(t_i - f_i),      f = X w + s b,    u = (w, b)
+
+Every loss here is the conjugate of one family, with r = t - f, bounds lower <= 0 <= upper, D >= 0 and epsilon >= 0:
+
+    L(r) = max over lower <= z <= upper of   h(z) = z r - epsilon |z| - 1/2 D z^2
+
+    hinge                  C max(0, 1 - y f)                t = y    0 <= y z <= C     D = 0           epsilon = 0
+    squared hinge          C max(0, 1 - y f)^2              t = y    0 <= y z          D = 1 / (2 C)   epsilon = 0
+    epsilon-insensitive    C max(0, |y - f| - epsilon)      t = y    -C <= z <= C      D = 0
+    its square             C max(0, |y - f| - epsilon)^2    t = y                      D = 1 / (2 C)
+
+C is C_i, one a point; a point with C_i = 0 has lower = upper = 0. With v = (X'z, s sum z) the duals are
+
+    l2, R = 1/2 |u|^2    maximise sum_i (t_i z_i - epsilon |z_i| - 1/2 D_i z_i^2) - 1/2 |v|^2
+    l1, R = |u|_1        maximise sum_i (t_i z_i - epsilon |z_i| - 1/2 D_i z_i^2)   subject to |v_j| <= 1
+
+over lower <= z <= upper; an intercept that is not penalised has no part in R and in |v|, and brings sum z = 0. For any
+u and any feasible z the gap is a sum of terms that are at least 0,
+
+    P - D = 1/2 |u - v|^2 + sum_i (L_i(r_i) - h_i(z_i))        l1: sum_j (|u_j| - u_j v_j) instead of 1/2 |u - v|^2,
+
+so it is computed without cancellation. Optimal are u = v (l1: v_j = sign u_j, |v_j| <= 1 where u_j = 0) and z_i that
+maximise h_i. The violation is how far the slope of h_i at z_i, with f = [X s] v, points into the bounds (l1: how far v
+of the unscaled z is from its condition), in units of the mean of max(0, |t_i| - epsilon): 1 for labels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from symsvm.certificate import Certificate
+from symsvm.linear.rows import FAST, inner
+
+__all__ = ["LOSSES", "LinearProblem", "Measure", "slopes"]
+
+LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
+_LOOP = {"cache": True, "nogil": True, **FAST}
+
+
+@njit(**_LOOP)
+def slopes(r, z, psi, D, lower, upper, epsilon):
+    """z_i = argmax h_i = L'(r_i), psi_i = L''(r_i) and sum L, for the squared losses."""
+    total = 0.0
+    for i in range(len(r)):
+        z[i] = psi[i] = 0.0
+        if lower[i] < upper[i]:
+            x = r[i] - epsilon if r[i] > epsilon else (r[i] + epsilon if r[i] < -epsilon else 0.0)
+            best = min(max(x / D[i], lower[i]), upper[i])
+            if best != 0:
+                z[i], psi[i] = best, 1 / D[i]
+                total += 0.5 * best * x
+    return total
+
+
+@njit(**_LOOP)
+def _assess(t, f, fv, z, D, lower, upper, epsilon):
+    """sum L, sum (t z - epsilon |z| - 1/2 D z^2), sum (L - h), and the largest violation at fv = [X s] v."""
+    loss = dual = excess = worst = 0.0
+    for i in range(len(t)):
+        if lower[i] == upper[i]:
+            continue
+        r, a = t[i] - f[i], z[i]
+        x = r - epsilon if r > epsilon else (r + epsilon if r < -epsilon else 0.0)
+        best = upper[i] if x > 0 else (lower[i] if x < 0 else 0.0)
+        if D[i] > 0:
+            best = min(max(x / D[i], lower[i]), upper[i])
+        loss += best * r - epsilon * abs(best) - 0.5 * D[i] * best * best
+        dual += t[i] * a - epsilon * abs(a) - 0.5 * D[i] * a * a
+        more = (best - a) * r - epsilon * (abs(best) - abs(a)) - 0.5 * D[i] * (best - a) * (best + a)
+        excess += max(more, 0.0)
+        G = D[i] * a - t[i] + fv[i]
+        if a < upper[i]:
+            worst = max(worst, -(G + (epsilon if a >= 0 else -epsilon)))
+        if a > lower[i]:
+            worst = max(worst, G + (epsilon if a > 0 else -epsilon))
+    return loss, dual, excess, worst
+
+
+@dataclass(frozen=True)
+class Measure:
+    """P, D, their gap, the largest violation of optimality (in the problem's unit) and of feasibility."""
+
+    primal: float
+    dual: float
+    gap: float
+    violation: float
+    infeasibility: float
+
+    def reaches(self, tol):
+        """Whether the violation and the gap, relative to P, are at most tol."""
+        return self.violation <= tol and self.gap <= tol * self.primal
+
+
+class LinearProblem:
+    """A linear support vector machine; see the head of this file.
+
+    Parameters
+    ----------
+    rows : the points, with the constant feature s.
+    y : labels -1 and +1, or targets.
+    C : a number or one a point, at least 0.
+    loss, penalty : one of `LOSSES`; "l2" or "l1".
+    free : whether the intercept is not penalised.
+    """
+
+    def __init__(self, rows, y, C, *, loss, penalty="l2", epsilon=0.0, free=False):
+        n = rows.n
+        self.rows, self.loss, self.penalty, self.free = rows, loss, penalty, free
+        self.t = np.ascontiguousarray(y, dtype="float64")
+        self.C = np.array(np.broadcast_to(np.asarray(C, dtype="float64"), n))
+        self.squared = loss.startswith("squared")
+        self.classifies = loss.endswith("hinge")
+        self.epsilon = 0.0 if self.classifies else float(epsilon)
+        self.used = self.C > 0
+        most = np.where(self.used, np.inf, 0.0) if self.squared else self.C
+        self.D = np.zeros(n)
+        if self.squared:
+            self.D[self.used] = 0.5 / self.C[self.used]
+        self.lower, self.upper = -most, most.copy()
+        if self.classifies:
+            self.lower[self.t > 0], self.upper[self.t < 0] = 0.0, 0.0
+        self.reg = np.ones(rows.d + 1)  # what R weighs
+        if free:
+            self.reg[-1] = 0.0
+        self.unit = self._unit()
+
+    def _unit(self):
+        if self.classifies:
+            return 1.0
+        t = self.t[self.used]
+        if self.free:
+            t = t - t.mean()
+        return float(np.maximum(np.abs(t) - self.epsilon, 0.0).mean()) or float(np.abs(t).max()) or 1.0
+
+    @property
+    def parts(self):
+        """D, lower, upper and epsilon, as the compiled loops take them."""
+        return self.D, self.lower, self.upper, self.epsilon
+
+    def balanced(self, z):
+        """z with sum z = 0 where the intercept is free.
+
+        What lies between 0 and a bound gives way in proportion to its room, so that what is at a bound stays there; if
+        that does not do, or there are no bounds, the greater of the two signs is scaled down.
+        """
+        excess = float(z.sum()) if self.free else 0.0
+        if excess == 0:
+            return z
+        sign = 1.0 if excess > 0 else -1.0
+        if not self.squared:
+            end = np.where(sign * z > 0, 0.0, self.lower if excess > 0 else self.upper)
+            room = np.where((z > self.lower) & (z < self.upper) & (z != 0), sign * (z - end), 0.0)
+            if room.sum() > 2 * abs(excess):
+                return np.clip(z - room * (excess / room.sum()), self.lower, self.upper)
+        more = float(z[sign * z > 0].sum())
+        return np.where(sign * z > 0, z * ((more - excess) / more), z)
+
+    def measure(self, u, z, *, f=None):
+        """Measure the pair (u, z), z within its bounds; f = [X s] u if it is known. Return (Measure, z as used).
+
+        z is balanced for a free intercept and, for l1, scaled to |v| <= 1, so that it is feasible.
+        """
+        rows, reg = self.rows, self.reg
+        f = rows.product(u) if f is None else f
+        z = self.balanced(z)
+        v = rows.transposed(z)
+        if self.penalty == "l2":
+            w = np.where(reg > 0, v, u)  # a free intercept is u's own
+            same = np.array_equal(w, u)
+            loss, dual, excess, worst = _assess(self.t, f, f if same else rows.product(w), z, *self.parts)
+            primal, dual = 0.5 * inner(reg, u**2) + loss, dual - 0.5 * inner(reg, v**2)
+            gap = 0.5 * inner(reg, (u - v) ** 2) + excess
+            worst /= self.unit
+        else:
+            worst = float(np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0))))
+            scale = min(1.0, 1.0 / max(float(np.max(reg * np.abs(v))), 1e-300))
+            z, v = scale * z, scale * v
+            loss, dual, excess, _ = _assess(self.t, f, f, z, *self.parts)
+            primal = inner(reg, np.abs(u)) + loss
+            gap = inner(reg, np.maximum(np.abs(u) - u * v, 0.0)) + excess
+        outside = float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
+        if self.free:
+            outside = max(outside, abs(float(z.sum())))
+        return Measure(primal, dual, gap, float(worst), outside), z
+
+    def certificate(self, u, z, tol):
+        """The `Certificate` of the pair (u, z) in float64 from the data: W = -D, optimal if the measure reaches tol."""
+        measure, z = self.measure(u, z)
+        values = measure.primal, measure.dual, measure.gap, measure.violation
+        b = float(u[-1]) if self.rows.s else None
+        rounding = 8 * np.finfo("float64").eps * np.sqrt(len(z)) * float(np.abs(z).sum()) if self.free else 0.0
+        if not np.isfinite(values).all():
+            word = "diverged"
+        elif measure.infeasibility > rounding:
+            word = "infeasible"
+        else:
+            word = "optimal" if measure.reaches(tol) else "feasible"
+        gap = measure.primal, measure.dual, measure.gap
+        if word in ("diverged", "infeasible"):
+            gap = None, None, None
+        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, word, tol)

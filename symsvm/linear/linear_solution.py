@@ -1,0 +1,127 @@
+"""LinearSolution: what a linear run returns, whatever stopped it; and the loop that every such run goes through."""
+
+import functools
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symsvm.program import Info, traced
+
+__all__ = ["LinearSolution", "follow", "warn"]
+
+
+@dataclass(frozen=True)
+class LinearSolution:
+    """A linear model and what is known about it.
+
+    Attributes
+    ----------
+    w, b : the weights (d,), or (d, k) for k classes at once, and the weight of the constant feature s, None without
+        an intercept: f(x) = x.w + s b. See `intercept`.
+    dual : the dual vector z (n,), or (n, k), feasible, that the certificate is made with.
+    stopped : `tol`, `max_iter`, `time_limit`, `callback`, `interrupt` or `stalled` (rounding leaves no useful step).
+    n_iter : passes over the points, or Newton steps, or both where one followed on the other.
+    trace : arrays, an entry a look at the whole problem: `iteration`, `seconds`, `W` = -D, `violation`, `gap`.
+    algorithm : what was run, in order: "coordinate descent", "newton", "interior point", ...
+    certify : the function that makes the certificate.
+    s : the constant feature.
+    """
+
+    w: np.ndarray = field(repr=False)
+    b: float | np.ndarray | None
+    dual: np.ndarray | None = field(repr=False)
+    stopped: str
+    n_iter: int
+    trace: dict = field(repr=False)
+    algorithm: str
+    certify: Callable = field(repr=False)
+    s: float = 1.0
+    C: np.ndarray | None = field(default=None, repr=False)
+
+    @functools.cached_property
+    def certificate(self):
+        """The `Certificate` in float64, computed from the data, w, b and the dual vector when it is first read."""
+        return self.certify()
+
+    @property
+    def intercept(self):
+        """s b, what is added to x.w; 0 without an intercept."""
+        return 0.0 if self.b is None else self.s * self.b
+
+
+def follow(stages, measure, *, tol, max_iter, time_limit, callback):
+    """Run stages one after the other until a point reaches tol; return the best point and how it ended.
+
+    A stage is (name, function of the best point so far and of the iterations left). The function returns a generator
+    of (iterations, u, z[, f, whether the stage itself is content]), which is sent the measure of each. `measure(u, z,
+    f=)` returns a `Measure` and the feasible z. The best point is the one with the least gap.
+    """
+    began, infos, best, stopped, names, total = time.perf_counter(), [], None, None, [], 0
+    most = np.inf if max_iter is None else max_iter
+    try:
+        for name, stage in stages:
+            before = total
+            names.append(name)
+            points, found = stage(best, most - total), None
+            while (point := next_point(points, found)) is not None:
+                done, u, z, *more = point
+                found, z = measure(u, z, f=more[0] if more else None)
+                total = before + int(done)
+                if best is None or found.gap < best[0].gap or found.reaches(tol):
+                    best = found, u, z
+                info = Info(total, time.perf_counter() - began, -found.dual, found.violation, found.gap)
+                infos.append(info)
+                if found.reaches(tol) and all(more[1:]):
+                    stopped = "tol"
+                elif total >= most:
+                    stopped = "max_iter"
+                elif time_limit is not None and info.seconds >= time_limit:
+                    stopped = "time_limit"
+                if callback is not None and callback(info) and stopped is None:
+                    stopped = "callback"
+                if stopped:
+                    break
+            if stopped:
+                break
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        stopped = "interrupt"
+    stopped = stopped or "stalled"
+    if stopped != "tol":
+        warn(stopped, best[0], tol, total)
+    return best, stopped, total, traced(infos), ", ".join(names)
+
+
+def next_point(points, measure):
+    """The next point of a stage, which is told the measure of the last one; None at its end."""
+    try:
+        return points.send(measure)
+    except StopIteration:
+        return None
+
+
+def warn(stopped, measure, tol, n_iter):
+    """A ConvergenceWarning that says how far the point is."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    why = {
+        "max_iter": f"after max_iter={n_iter} iterations",
+        "time_limit": "at the time limit",
+        "callback": "by the callback",
+        "interrupt": "by an interrupt",
+        "stalled": "where rounding leaves no step that helps",
+    }[stopped]
+    relative = measure.gap / measure.primal if measure.primal > 0 else np.inf
+    text = (
+        f"stopped {why} with a relative gap of {relative:.2g} and a violation of {measure.violation:.2g}, where "
+        f"tol={tol:g}; the point is feasible. Scale the features, lower C or allow more iterations."
+    )
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, ConvergenceWarning, stacklevel=level - 1)
