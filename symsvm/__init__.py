@@ -33,6 +33,8 @@ __all__ = [
     "KernelDual",
     "Laplacian",
     "Linear",
+    "LinearSVC",
+    "LinearSVR",
     "NuSVC",
     "NuSVR",
     "Objective",
@@ -62,7 +64,7 @@ __all__ = [
     "svr",
 ]
 
-_ESTIMATORS = ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
+_ESTIMATORS = ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM")
 
 
 def __getattr__(name):

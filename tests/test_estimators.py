@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import symsvm
-from symsvm import RBF, SVC, SVR, Linear, NuSVC, NuSVR, OneClassSVM, pair_kernel
+from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, pair_kernel
 
 ESTIMATORS = {"SVC": SVC, "NuSVC": NuSVC, "SVR": SVR, "NuSVR": NuSVR, "OneClassSVM": OneClassSVM}
 IRIS = load_iris(return_X_y=True)
@@ -24,13 +24,18 @@ MOONS = make_moons(120, noise=0.25, random_state=0)
 
 # What is still to be solved; each fails today.
 OPEN = {
+    **{
+        f"{name}-check_sample_weight_equivalence_on_{kind}_data": "linear solvers stop at tol, without a last polish"
+        for name in ("LinearSVC", "LinearSVR")
+        for kind in ("dense", "sparse")
+    },
     "NuSVR-check_sample_weight_equivalence_on_dense_data": "epsilon = 0: the active set is not found at tol",
     "NuSVR-check_sample_weight_equivalence_on_sparse_data": "epsilon = 0: the active set is not found at tol",
 }
 
 
 def checks():
-    for make in (SVC(), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM()):
+    for make in (SVC(), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), LinearSVC(), LinearSVR()):
         for estimator, check in estimator_checks_generator(make, mark="skip"):
             name = f"{type(make).__name__}-{check.func.__name__ if hasattr(check, 'func') else check}"
             marks = [pytest.mark.xfail(reason=OPEN[name], strict=True)] if name in OPEN else []
@@ -210,6 +215,52 @@ def test_one_meaning_of_the_intercept():
     liblinear = sklearn.svm.LinearSVC(loss="hinge", tol=1e-10, max_iter=10**6, dual=True).fit(X + 1.0, y)
     np.testing.assert_allclose(embedded.coef_, liblinear.coef_, atol=1e-3)
     np.testing.assert_allclose(embedded.intercept_, liblinear.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"penalty": "l1"}, {"fit_intercept": False}])
+@pytest.mark.parametrize("data", ["two", "three"])
+def test_linear_classifiers_meet_liblinear(data, options):
+    X, y = IRIS if data == "three" else (IRIS[0][50:], IRIS[1][50:])
+    theirs = sklearn.svm.LinearSVC(
+        dual=options.get("penalty") != "l1", tol=1e-8, max_iter=10**6, random_state=0, **options
+    )
+    ours = LinearSVC(tol=1e-7, max_iter=-1, **options).fit(X, y)
+    theirs.fit(X, y)
+    assert ours.coef_.shape == theirs.coef_.shape
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-3)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-3)
+    certificates = ours.certificate_ if isinstance(ours.certificate_, list) else [ours.certificate_]
+    assert all(certificate.relative_gap < 1e-6 for certificate in certificates)
+
+
+def test_linear_and_kernel_estimators_reach_the_same_optimum():
+    X, y = MOONS
+    for penalize in (True, False):
+        linear = LinearSVC(loss="hinge", penalize_intercept=penalize, tol=1e-8, max_iter=-1).fit(X, y)
+        kernel = SVC(kernel="linear", penalize_intercept=penalize, tol=1e-8).fit(X, y)
+        np.testing.assert_allclose(linear.coef_, kernel.coef_, atol=1e-4)
+        np.testing.assert_allclose(linear.intercept_, kernel.intercept_, atol=1e-4)
+        assert linear.certificate_.primal == pytest.approx(kernel.certificate_.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["ovr", "ovo", "crammer_singer"])
+def test_linear_schemes_of_classes(scheme):
+    X, y = load_digits(n_class=5, return_X_y=True)
+    X = X / 16
+    model = LinearSVC(multi_class=scheme).fit(sparse.csr_matrix(X[:400]), y[:400])
+    assert model.score(X[400:800], y[400:800]) > 0.95
+    assert model.decision_function(X[:5]).shape == (5, 5)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_a_linear_fit_is_continued_from():
+    X, y = MOONS
+    model = LinearSVC(warm_start=True, C=1.0).fit(X, y)
+    model.set_params(C=1.1).fit(X, y)
+    np.testing.assert_allclose(model.coef_, LinearSVC(C=1.1).fit(X, y).coef_, atol=1e-3)
+    regressor = LinearSVR(warm_start=True).fit(X, y)
+    assert regressor.fit(X, y).score(X, y) == pytest.approx(LinearSVR().fit(X, y).score(X, y), abs=1e-3)
 
 
 def test_other_solvers_and_backends_reach_the_same():

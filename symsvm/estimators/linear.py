@@ -1,0 +1,325 @@
+"""LinearSVC and LinearSVR: linear machines for many points or features, with scikit-learn's interface."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from symsvm.estimators.calibration import Calibration
+from symsvm.estimators.weights import class_weights, sample_weights
+from symsvm.linear import Rows, solve_crammer_singer, solve_linear
+from symsvm.validation import choice, number
+
+__all__ = ["LinearSVC", "LinearSVR"]
+
+
+class _LinearMachine(BaseEstimator):
+    """What both have: the problem's options, and values x.w + b."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _checked(self, *data, **options):
+        options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        return validate_data(self, *data, **options)
+
+    def _rows(self, X):
+        """The points with the constant feature, made once for all problems over them."""
+        scaling = number(self.intercept_scaling, "intercept_scaling", positive=True)
+        return Rows(X, scaling if self.fit_intercept else 0.0)
+
+    def _options(self):
+        choice(self.dual, "dual", ("auto",)) if isinstance(self.dual, str) else None
+        return {
+            "tol": self.tol,
+            "max_iter": None if self.max_iter == -1 else self.max_iter,
+            "time_limit": self.time_limit,
+            "seed": int(check_random_state(self.random_state).randint(2**31 - 1))
+            if self.random_state is not None
+            else 0,
+        }
+
+    def _intercept_options(self):
+        return {
+            "intercept": bool(self.fit_intercept),
+            "penalize_intercept": bool(self.penalize_intercept),
+            "intercept_scaling": self.intercept_scaling,
+        }
+
+    def _keep(self, solutions):
+        self._solutions = solutions
+        self.n_iter_ = int(max(solution.n_iter for solution in solutions))
+
+    @property
+    def certificate_(self):
+        """The `Certificate` of the fit in float64, a list of them for several problems, made when it is first read."""
+        check_is_fitted(self)
+        certificates = [solution.certificate for solution in self._solutions]
+        return certificates[0] if len(certificates) == 1 else certificates
+
+    @property
+    def trace_(self):
+        """The trace of the fit, a list of them for several problems."""
+        check_is_fitted(self)
+        traces = [solution.trace for solution in self._solutions]
+        return traces[0] if len(traces) == 1 else traces
+
+    def __getstate__(self):
+        """Certificates are made before the training points, which they are made from, are left behind."""
+        state = dict(super().__getstate__())
+        if "_solutions" in state:
+            state["_solutions"] = [_settled(solution) for solution in state["_solutions"]]
+        return state
+
+    def _values(self, X):
+        values = X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
+        return np.asarray(values)
+
+
+def _settled(solution):
+    """The same with its certificate made, and without the data that it is made from."""
+    return dataclasses.replace(solution, certify=functools.partial(_same, solution.certificate))
+
+
+def _same(value):
+    return value
+
+
+class LinearSVC(ClassifierMixin, _LinearMachine):
+    """Linear support vector classification for large problems, with liblinear's problem and a certificate.
+
+        minimise R(w, b) + sum_i C_i loss(y_i (x_i.w + b)),    loss(t) = max(0, 1 - t)^2 or max(0, 1 - t)
+
+    Parameters
+    ----------
+    penalty : "l2", R = 1/2 |w|^2, or "l1", R = |w|_1 (with the squared hinge).
+    loss : "squared_hinge" or "hinge".
+    C, class_weight : C_i = C times class weight times sample weight.
+    tol : bounds the violation and the relative gap; see `symsvm.linear.solve_linear`.
+    multi_class : "ovr" (each class against the rest), "ovo" (pairs of classes, votes) or "crammer_singer".
+    fit_intercept, penalize_intercept, intercept_scaling : b is the weight of a constant feature, penalised as w is, as
+        in liblinear; or free; or left out.
+    calibration : None, "sigmoid" or "isotonic": probabilities by cross-validation.
+    max_iter, time_limit : the most passes (-1 for no limit) and the most seconds of a problem.
+    warm_start : begin at the weights of the last fit.
+    dual : of scikit-learn; the algorithm is chosen by loss and shape whatever it is.
+
+    Attributes
+    ----------
+    coef_ (k, d), or (1, d) for two classes, intercept_, classes_, n_iter_ : as in scikit-learn.
+    certificate_, trace_ : how good the fit is, in float64, and how it came about.
+    """
+
+    def __init__(
+        self,
+        penalty="l2",
+        loss="squared_hinge",
+        *,
+        dual="auto",
+        tol=1e-4,
+        C=1.0,
+        multi_class="ovr",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        penalize_intercept=True,
+        class_weight=None,
+        verbose=0,
+        random_state=None,
+        max_iter=1000,
+        calibration=None,
+        time_limit=None,
+        warm_start=False,
+    ):
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.calibration = calibration
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the machine to points (m, d), dense or CSR, and their labels."""
+        X, y = self._checked(X, y)
+        check_classification_targets(y)
+        weights = sample_weights(sample_weight, X)
+        used = np.flatnonzero(weights)
+        self.classes_ = np.unique(y[used])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes with a positive weight, got {len(self.classes_)} class."
+            )
+        choice(self.multi_class, "multi_class", ("ovr", "ovo", "crammer_singer"))
+        choice(self.loss, "loss", ("squared_hinge", "hinge"))
+        points = X[used] if len(used) < len(y) else X
+        labels = np.searchsorted(self.classes_, y[used])
+        factors = class_weights(self.class_weight, self.classes_, labels, weights[used])
+        C = number(self.C, "C", positive=True) * weights[used] * factors[labels]
+        start = getattr(self, "_solutions", None) if self.warm_start else None
+        fit = {"crammer_singer": self._together, "ovo": self._pairs}.get(self.multi_class, self._rest)
+        fit = self._rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit
+        solutions, coef, intercept = fit(points, labels, C, start)
+        self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept).astype("float64")
+        self._keep(solutions)
+        if self.calibration is not None:
+            self._calibration = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
+        return self
+
+    def _rest(self, X, labels, C, start):
+        rows, k = self._rows(X), len(self.classes_)
+        solutions = []
+        for c in range(1, 2) if k == 2 else range(k):
+            signs = np.where(labels == c, 1.0, -1.0)
+            before = start[len(solutions)] if start is not None and len(start) > len(solutions) else None
+            options = self._options() | self._intercept_options()
+            solutions.append(
+                solve_linear(rows, signs, C, loss=self.loss, penalty=self.penalty, start=before, **options)
+            )
+        return solutions, [s.w for s in solutions], [s.intercept for s in solutions]
+
+    def _pairs(self, X, labels, C, start):
+        solutions = []
+        for a, b in itertools.combinations(range(len(self.classes_)), 2):
+            here = np.flatnonzero((labels == a) | (labels == b))
+            signs = np.where(labels[here] == a, 1.0, -1.0)
+            before = start[len(solutions)] if start is not None and len(start) > len(solutions) else None
+            options = self._options() | self._intercept_options() | {"start": before}
+            solutions.append(solve_linear(X[here], signs, C[here], loss=self.loss, penalty=self.penalty, **options))
+        return solutions, [s.w for s in solutions], [s.intercept for s in solutions]
+
+    def _together(self, X, labels, C, start):
+        if self.penalty != "l2" or not self.penalize_intercept:
+            raise ValueError("multi_class='crammer_singer' needs penalty='l2' and penalize_intercept=True.")
+        options = self._options() | {"intercept": bool(self.fit_intercept), "intercept_scaling": self.intercept_scaling}
+        solution = solve_crammer_singer(X, labels, C, start=None if start is None else start[0], **options)
+        w, b = solution.w.T, np.broadcast_to(solution.intercept, len(self.classes_))
+        if len(self.classes_) == 2:
+            return [solution], w[1] - w[0], [b[1] - b[0]]
+        return [solution], w, b
+
+    def decision_function(self, X):
+        """x.w + b for each point: (n,) for two classes, else (n, k); votes for pairs of classes."""
+        check_is_fitted(self)
+        return self._decide(self._checked(X, reset=False))
+
+    def _decide(self, X):
+        values = self._values(X)
+        k = len(self.classes_)
+        if k == 2:
+            return values[:, 0]
+        if self.multi_class != "ovo":
+            return values
+        votes, sums = np.zeros((len(values), k)), np.zeros((len(values), k))
+        for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
+            votes[:, a] += values[:, column] >= 0
+            votes[:, b] += values[:, column] < 0
+            sums[:, a] += values[:, column]
+            sums[:, b] -= values[:, column]
+        return (votes + sums / (3 * (np.abs(sums) + 1))).astype(X.dtype, copy=False)
+
+    def predict(self, X):
+        """The class of each point; with a calibration, the one of the largest probability."""
+        check_is_fitted(self)
+        if self.calibration is not None:
+            return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        values = self._decide(self._checked(X, reset=False))
+        return self.classes_[(values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)]
+
+    @available_if(lambda self: self.calibration is not None)
+    def predict_proba(self, X):
+        """The probability of each class, (n, k), from decision values calibrated by cross-validation."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        return self._calibration.probabilities(self._decide(X)).astype(X.dtype, copy=False)
+
+
+class LinearSVR(RegressorMixin, _LinearMachine):
+    """Linear support vector regression for large problems, with liblinear's problem and a certificate.
+
+        minimise R(w, b) + sum_i C_i loss(|y_i - x_i.w - b| - epsilon),    loss(t) = max(0, t) or max(0, t)^2
+
+    Parameters
+    ----------
+    epsilon : half the width of the tube inside which an error costs nothing.
+    loss : "epsilon_insensitive" or "squared_epsilon_insensitive".
+    The others are those of `LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ (d,), intercept_ (1,), n_iter_ : as in scikit-learn.
+    certificate_, trace_ : how good the fit is, in float64, and how it came about.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon=0.0,
+        tol=1e-4,
+        C=1.0,
+        loss="epsilon_insensitive",
+        penalty="l2",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        penalize_intercept=True,
+        dual="auto",
+        verbose=0,
+        random_state=None,
+        max_iter=1000,
+        time_limit=None,
+        warm_start=False,
+    ):
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.loss = loss
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
+        self.dual = dual
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the machine to points (m, d), dense or CSR, and their targets."""
+        X, y = self._checked(X, y, y_numeric=True)
+        weights = sample_weights(sample_weight, X)
+        choice(self.loss, "loss", ("epsilon_insensitive", "squared_epsilon_insensitive"))
+        used = np.flatnonzero(weights)
+        points, targets = (X[used], y[used]) if len(used) < len(y) else (X, y)
+        C = number(self.C, "C", positive=True) * weights[used]
+        options = self._options() | self._intercept_options() | {"epsilon": self.epsilon}
+        if self.warm_start and hasattr(self, "_solutions"):
+            options["start"] = self._solutions[0]
+        solution = solve_linear(
+            self._rows(points), targets.astype("float64"), C, loss=self.loss, penalty=self.penalty, **options
+        )
+        self.coef_, self.intercept_ = solution.w, np.array([solution.intercept], dtype="float64")
+        self._keep([solution])
+        return self
+
+    def predict(self, X):
+        """x.w + b for each point."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        return np.asarray(X @ self.coef_.astype(X.dtype, copy=False) + X.dtype.type(self.intercept_[0]))
