@@ -158,7 +158,7 @@ def interior_point(problem):
             du = solve(residual_u - transposed(sums))
             return du, _direction(product(du), sides, a, h, lam, nu, inverse, e, da, dlam, dnu, centre)
 
-        da[:] = 0.0
+        da[:] = dlam[:] = dnu[:] = 0.0
         _, length = direction(0.0)
         after = _after(a, h, lam, nu, da, dlam, dnu, min(length, 1.0)) / (2 * len(a))
         du, length = direction((after / mu) ** 3 * mu)

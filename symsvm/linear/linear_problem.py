@@ -187,7 +187,13 @@ class LinearProblem:
         return Measure(primal, dual, gap, float(worst), outside), z
 
     def certificate(self, u, z, tol):
-        """The `Certificate` of the pair (u, z) in float64 from the data: W = -D, optimal if the measure reaches tol."""
+        """The `Certificate` of the pair (u, z) in float64 from the data: W = -D, optimal if the measure reaches tol.
+
+        For l1, z = L'(r) at u is taken: the one that is returned has been scaled.
+        """
+        if self.penalty == "l1":
+            z = np.empty(self.rows.n)
+            slopes(self.t - self.rows.product(u), z, np.empty(self.rows.n), *self.parts)
         measure, z = self.measure(u, z)
         values = measure.primal, measure.dual, measure.gap, measure.violation
         b = float(u[-1]) if self.rows.s else None

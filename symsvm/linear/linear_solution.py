@@ -13,6 +13,8 @@ from symsvm.program import Info, traced
 
 __all__ = ["LinearSolution", "follow", "warn"]
 
+STALE = 50  # looks without a better gap, violation, D or P after which a stage is over
+
 
 @dataclass(frozen=True)
 class LinearSolution:
@@ -66,7 +68,7 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback):
         for name, stage in stages:
             before = total
             names.append(name)
-            points, found = stage(best, most - total), None
+            points, found, low, stale = stage(best, most - total), None, None, 0
             while (point := next_point(points, found)) is not None:
                 done, u, z, *more = point
                 found, z = measure(u, z, f=more[0] if more else None)
@@ -83,7 +85,10 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback):
                     stopped = "time_limit"
                 if callback is not None and callback(info) and stopped is None:
                     stopped = "callback"
-                if stopped:
+                new = np.array([found.gap, found.violation, -found.dual, found.primal])
+                better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
+                stale, low = 0 if better else stale + 1, new if low is None else np.fmin(low, new)
+                if stopped or stale >= STALE:
                     break
             if stopped:
                 break
