@@ -145,10 +145,11 @@ class _Descent:
 
 
 def descend(problem, z, *, tol, seed, most, visits=np.inf):
-    """Yield (passes so far, u, z) until rounding leaves no step; the intercept is penalised or absent.
+    """Yield (passes so far, u, z, None, content) until rounding leaves no step; the intercept is penalised or absent.
 
-    It ends after so many visits to each point, on average, and at the first look if that many will not do: a yield may
-    be answered with the `Measure` of its point, and a gap that is still most of P tells.
+    It is content when the slopes span half of tol; LIBLINEAR asks them to span tol. It ends after so many visits to a
+    point, on average, and at the first look if that many will not do: a yield may be answered with the `Measure` of its
+    point, and a gap that is still most of P tells.
     """
     descent = _Descent(problem, z, seed, problem.rows.s)
     inner, total, last = 0.5 * tol * problem.unit, 0, None
@@ -156,7 +157,7 @@ def descend(problem, z, *, tol, seed, most, visits=np.inf):
         done, settled = descent.passes(most - total, VISITS, inner)
         total += done
         u, z = descent.refresh()
-        measure = yield total, u, z
+        measure = yield total, u, z, None, settled
         if measure is not None and visits < np.inf and measure.gap > HOPELESS * measure.primal:
             return
         if settled:
