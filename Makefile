@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test lint format docs tables clean
+.PHONY: help env run test fuzz lint format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
 	@echo "make test     run the whole test suite"
+	@echo "make fuzz     solve thousands of random problems and compare with an independent solver; some minutes"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
 	@echo "make lint     check style;  make format  apply it"
 	@echo "make docs     write the generated pages"
@@ -34,6 +35,9 @@ run: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+fuzz: $(READY)
+	$(BIN)/python -m pytest -m slow -n 2
 
 tables: $(READY)
 	$(BIN)/python examples/paper_tables.py

@@ -10,6 +10,11 @@ from symsvm.oracle import Oracle
 __all__ = ["Gram"]
 
 
+def _quiet():
+    """Values beyond a type's range are infinite: who asked for them looks."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 class Gram:
     """K(x_i, x_j) of one set of points: blocks and products, in float32 to work with and in float64 to believe.
 
@@ -31,12 +36,14 @@ class Gram:
 
     @functools.cached_property
     def _fast(self):
-        X = self._points.astype("float32")
-        return Oracle(self.kernel, dtype="float32", mode=self._mode).pairs(X, X)
+        with _quiet():
+            X = self._points.astype("float32")
+            return Oracle(self.kernel, dtype="float32", mode=self._mode).pairs(X, X)
 
     @functools.cached_property
     def _exact(self):
-        return Oracle(self.kernel, mode=self._mode).pairs(self._points, self._points)
+        with _quiet():
+            return Oracle(self.kernel, mode=self._mode).pairs(self._points, self._points)
 
     def _pairs(self, dtype):
         return self._fast if dtype == "float32" else self._exact
@@ -60,6 +67,7 @@ class Gram:
         """The Gram matrix of some of the points, which shares what this one holds."""
         return _Part(self, np.asarray(points))
 
+    @_quiet()
     def block(self, rows, columns, out):
         """Write K of the chosen points to the first columns of `out`, in its type."""
         if not self._held or out.dtype != "float32":
@@ -79,6 +87,7 @@ class Gram:
             else:
                 out[some, these] = self._fast.block(rows[some], columns[these])
 
+    @_quiet()
     def product(self, q, rows, columns, out, *, exact):
         """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
         if not self._held or exact:

@@ -1,6 +1,7 @@
 """The fast solver against an independent one, on every form of the quadratic program."""
 
 import dataclasses
+import threading
 import time
 
 import numpy as np
@@ -8,8 +9,9 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
-from symsvm import RBF, Laplacian, Linear, Polynomial
+from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from symsvm.gram import Gram
 from symsvm.objectives import quadratic_program as programs
 from symsvm.oracle import Oracle
@@ -193,3 +195,56 @@ def test_the_time_limit_holds_inside_a_working_set():
     result = decompose(programs.csvc(y, 1e6), Gram(Linear(), X), tol=1e-9, time_limit=0.5)
     assert result.stopped in ("time_limit", "tol")
     assert time.perf_counter() - began < 5.0  # a machine may be busy
+
+
+def test_what_float32_says_is_not_the_end(monkeypatch):
+    """Float32 sees no step to take where float64 does; totals that drifted are put right."""
+    monkeypatch.setattr(decomposition, "WHOLE", 0)
+    monkeypatch.setattr(decomposition, "JOIN", 8)
+    for kernel, m, seed, scale, C in ((KERNELS["polynomial"], 53, 2929, 84.0, 7e3), (Linear(), 24, 24, 6e4, 6e4)):
+        X, y, _ = data(m, seed)
+        X[:, 1] *= scale
+        qp = programs.csvc(y, C)
+        result, K = minimise(qp, kernel, X, tol=1e-6, time_limit=5.0)
+        assert qp.value(K @ result.z, result.z) < -1e5
+        assert qp.infeasibility(result.z) <= qp.rounding(result.z)
+
+
+def test_a_kernel_beyond_float32_is_solved_and_one_beyond_float64_says_so():
+    X, y, _ = data(40, 1)
+    qp, cubic = programs.csvc(y, 1.0), Polynomial(3, gamma=1.0, coef0=1.0)
+    assert minimise(qp, RBF(1e30), 1e30 * X, tol=1e-6)[0].stopped == "tol"
+    assert minimise(qp, cubic, 1e15 * X, tol=1e-6, time_limit=5.0)[0].z.any()
+    for kernel in (RBF(1e200), cubic, Linear()):
+        with pytest.raises(ValueError, match="is not finite on these points"):
+            decompose(qp, Gram(kernel, 1e200 * X))
+
+
+def test_variables_that_nothing_holds_back_end_before_they_are_infinite():
+    X, y, _ = data(40, 1)
+    result, _ = minimise(programs.csvc(y, 100.0, squared=True), Sigmoid(gamma=1.0, coef0=-1.0), X)
+    assert result.stopped == "diverged"
+    assert np.isfinite(result.z).all()
+
+
+def test_without_an_equality_the_worst_free_variables_are_solved_for(monkeypatch):
+    for name, size in (("WHOLE", 0), ("JOIN", 4), ("MOST", 26)):
+        monkeypatch.setattr(decomposition, name, size)
+    X, y, _ = data(57, 677714, duplicates=True, constant=True)
+    result, _ = minimise(programs.csvc(y, 4500.0, squared=True, intercept=False), RBF(0.05), X, tol=1e-7, max_iter=500)
+    assert result.stopped == "tol"
+
+
+def test_runs_in_two_threads_give_back_the_threads_of_blas():
+    X, y, _ = data(60, 5)  # few enough for no parallel loop: some of Numba's threading layers cannot share
+    before = sorted((t["filepath"], t["num_threads"]) for t in threadpool_info() if t["user_api"] == "blas")
+    runs = [
+        threading.Thread(target=lambda C=C: [minimise(programs.csvc(y, C), RBF(0.5), X) for _ in range(5)])
+        for C in (1.0, 100.0)
+    ]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    after = sorted((t["filepath"], t["num_threads"]) for t in threadpool_info() if t["user_api"] == "blas")
+    assert set(before) <= set(after)

@@ -14,6 +14,7 @@ run in float32 until float64 finds that they have gone astray; nothing is believ
 """
 
 import functools
+import threading
 import time
 from dataclasses import dataclass
 
@@ -41,8 +42,9 @@ class Result:
     Attributes
     ----------
     z, Kz : the point, and K z.
-    stopped : why it ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, or `stalled` (no step changes
-        anything any more, though the violation exceeds tol: what rounding leaves).
+    stopped : why it ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `stalled` (no step makes anything
+        better any more, though the violation exceeds tol: what rounding leaves) or `diverged` (the next W would not be
+        finite, for a kernel that is indefinite or has such values; z is the last point before).
     n_iter, steps : outer iterations and steps of SMO.
     trace : a list of `Info`, one an iteration.
     """
@@ -85,7 +87,9 @@ class _Run:
         return bool(qp.diagonal[unbounded].min() < 1e-5 * np.abs(np.diagonal(K)).max())
 
     def confirm(self):
-        """Compute K z in float64."""
+        """Compute K z in float64, of a z whose totals are what rounding allows."""
+        if not self.is_feasible():
+            self.z = self.qp.start(self.z)
         self._all_in_play()
         self.Kz[:] = 0
         self.is_exact = True
@@ -93,6 +97,10 @@ class _Run:
         self._product(support, self.z[support], exact=True)
         self.is_fresh = True
         self.W = self.qp.value(self.Kz, self.z)
+
+    def is_feasible(self):
+        """Whether millions of steps have left the totals alone."""
+        return self.qp.infeasibility(self.z) <= self.qp.rounding(self.z)
 
     def catch_up(self):
         """Bring everything into play: add to K z what was left out of it."""
@@ -106,13 +114,13 @@ class _Run:
         self._left, self._left_bounded = [], 0  # (points put out of play, z at that time)
 
     def error(self):
-        """The largest error of K z among some points, those that decide how large the violation is among them."""
-        qp = self.qp
-        F = np.abs(self.F + self.b[qp.group]) if len(self.b) else np.abs(self.F)
+        """The largest error of K z among some points in play, with those that decide how large the violation is."""
+        qp, play = self.qp, self.play
+        F = np.abs(self.F[play] + (self.b[qp.group[play]] if len(self.b) else 0.0))
         support = np.flatnonzero(self.z)
-        size = min(qp.m, int(np.clip(_SPOT / self.gram.width / max(1, len(support)), 16, 64)))
-        sample = self.rng.choice(qp.m, size, replace=False)
-        some = np.unique(np.concatenate([sample, qp.point[np.argpartition(-F, size - 1)[:size]]]))
+        size = min(len(self.rows), int(np.clip(_SPOT / self.gram.width / max(1, len(support)), 16, 64)))
+        sample = self.rng.choice(self.rows, size, replace=False)
+        some = np.unique(np.concatenate([sample, qp.point[play[np.argpartition(-F, size - 1)[:size]]]]))
         exact = np.zeros(len(some))
         beta, points = self._by_point(support, self.z[support])
         self.gram.product(beta, some, points, exact, exact=True)
@@ -132,29 +140,37 @@ class _Run:
     def astray(self):
         """Whether errors of K z are now as large as the violation that they are to tell; a look at it now and then."""
         self._unseen += 1
-        if self.is_exact or len(self.play) < self.qp.n or self._unseen < (1 if self.qp.n <= WHOLE else _UNSEEN):
+        if self.is_exact or not len(self.play) or self._unseen < (1 if self.qp.n <= WHOLE else _UNSEEN):
             return False
         self._unseen = 0
         return 6 * self.error() > self.worst
 
-    def watch(self):
+    def watch(self, tol):
         """Compare an exact violation with the last one: go back if W rose, and over to more exact arithmetic.
 
         First the products are computed in float64, then the working set's matrix is held in it; that where a violation
         has not halved. Returns False if all is float64 already and still neither W nor the violation falls.
         """
+        if not self.is_feasible():
+            self.confirm()
+            self.violation()
         rounding = np.finfo("float64").eps * float(np.abs(self.z) @ (np.abs(self.F) + np.abs(self.qp.p)))
         slow, self._confirmed = self.worst > self._confirmed / 2, self.worst
         if self._best is not None:
             W, worst, z, Kz = self._best
             if self.W > W + 8 * rounding and self.sharpen():  # what float32 made worse is undone
+                self.sharpen()
                 self.z, self.Kz, self.W = z.copy(), Kz.copy(), W
                 self.violation()
                 return True
-            falls = self.W < W - 8 * rounding or self.worst < 0.9 * worst
+            sizes = np.finfo("float64").eps * float(np.abs(self.working.diagonal).max(initial=0.0))
+            within_reach = sizes * float(np.abs(self.z).sum()) <= 10 * tol  # of what rounding leaves
+            falls = self.worst < 0.9 * worst or (within_reach and self.W < W - 8 * rounding)
             self._idle = 0 if falls else self._idle + 1
-            if self._idle >= _IDLE and not self.sharpen():
-                self.z, self.Kz, self.W = z, Kz, W
+            patience = _IDLE if self.free <= MOST else 25 * _IDLE  # a part of the free variables gets on slowly
+            if self._idle >= patience and not self.sharpen():
+                if W < self.W:
+                    self.z, self.Kz, self.W = z, Kz, W
                 return False
         if self._best is None or self._idle == 0:
             self._best = self.W, self.worst, self.z.copy(), self.Kz.copy()
@@ -192,7 +208,7 @@ class _Run:
             self.middle = np.where(np.isinf(least), most, np.where(np.isinf(most), least, (least + most) / 2))
         self.middle[np.isinf(self.middle)] = 0.0
         self.b = -self.middle if len(qp.total) else np.zeros(0)
-        self.worst = float(np.max(most - least))
+        self.worst = max(0.0, float(np.max(most - least)))
         return self.worst
 
     def shrink(self):
@@ -221,7 +237,7 @@ class _Run:
         ends = self.least, self.most, 0.1 * self.worst
         free, *sides = violators(self.F, self.z, qp.lower, qp.upper, qp.group, self.play, *ends)
         if len(free) > MOST:
-            middle = self.middle[np.maximum(qp.group[free], 0)]
+            middle = self.middle[qp.group[free]] if len(qp.total) else 0.0
             free = free[np.argpartition(-np.abs(self.F[free] - middle), MOST)[:MOST]]
         chosen = [free]
         # The worst violators are near copies of one another: half of the newcomers are drawn from the others.
@@ -238,7 +254,7 @@ class _Run:
         """Solve for a working set, until the deadline at most; return whether anything changed."""
         whole = self.qp.n <= WHOLE
         self.is_polished = False
-        self.working.choose(self.wanted())
+        self._choose(self.wanted())
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls further than its digits go.
         digits = _DIGITS[str(self.working.K.dtype)]
@@ -260,6 +276,25 @@ class _Run:
         after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
         self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
+
+    def _choose(self, wanted):
+        """Let the working set have these members, in float64 where float32 has no numbers for them."""
+        self.working.choose(wanted)
+        if not self.working.is_finite() and self.working.K.dtype == "float32":
+            self.accurate, self.working = True, WorkingSet(self.qp, self.gram, "float64")
+            self.working.choose(wanted)
+        if not self.working.is_finite():
+            raise ValueError(f"the kernel {self.gram.kernel!r} is not finite on these points: scale X.")
+
+    def recover(self):
+        """Go back from a K z that is not finite; return False if float64 has computed it."""
+        if self._best is None:
+            return False
+        self.W, _, z, Kz = self._best
+        self.z, self.Kz, self.is_exact = z.copy(), Kz.copy(), True
+        self._all_in_play()
+        self.violation()
+        return self.sharpen()
 
     def polish(self):
         """Solve for the free variables exactly, where they are few: what is left is rounding.
@@ -360,8 +395,27 @@ def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None,
     max_iter, time_limit : the most outer iterations and seconds.
     callback : a function of an `Info`; a true value stops.
     """
-    with _blas().limit(limits=1, user_api="blas"):  # its threads would wait in the way of Numba's
+    # Threads of BLAS would wait in the way of Numba's; what is not finite is seen to here.
+    with _OneThread(), np.errstate(over="ignore", invalid="ignore"):
         return _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed)
+
+
+class _OneThread:
+    """One thread for BLAS while any run is under way; the last of them to end gives back what the first one found."""
+
+    lock, runs, limits = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with self.lock:
+            if not _OneThread.runs:
+                _OneThread.limits = _blas().limit(limits=1, user_api="blas")
+            _OneThread.runs += 1
+
+    def __exit__(self, *error):
+        with self.lock:
+            _OneThread.runs -= 1
+            if not _OneThread.runs:
+                _OneThread.limits.restore_original_limits()
 
 
 @functools.cache
@@ -385,7 +439,8 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
                 continue
             if (reached and not run.is_exact and not (reached := run.trusted(tol))) and run.is_exact:
                 continue  # float64 has computed it
-            if (reached and run.is_exact and not run.is_fresh) or (not reached and run.astray()):
+            doubtful = (run.is_exact and not run.is_fresh) or not run.is_feasible()
+            if doubtful if reached else run.astray():
                 run.confirm()
                 continue
             trace.append(run.info(n_iter, time.perf_counter() - began))
@@ -397,17 +452,27 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
                 stopped = "time_limit"
             if callback is not None and callback(trace[-1]) and stopped is None:
                 stopped = "callback"
-            if stopped is None and run.is_exact and not run.watch():
+            if stopped is None and run.is_exact and not run.watch(tol):
                 stopped = "stalled"
             if stopped is not None:
                 break
             run.shrink()
             n_iter += 1
-            if not run.improve(tol, deadline) and time.perf_counter() < deadline and not run.sharpen():
+            changes = run.improve(tol, deadline)
+            if not np.isfinite(run.W) or not np.isfinite(run.Kz.sum()):
+                if not run.recover():
+                    stopped = "diverged"
+                    break
+            elif changes or time.perf_counter() >= deadline:
+                continue
+            elif not run.is_exact:
+                run.confirm()  # float32 sees nothing to do; what does float64 see?
+                run.sharpen()
+            elif not run.sharpen():
                 stopped = "stalled"
                 break
         run.catch_up()
-        if stopped != "tol" and qp.n <= WHOLE:
+        if stopped != "tol" and (qp.n <= WHOLE or not run.is_feasible()):
             run.settle()
         gram.kept = run.working if gram.keeps else None
     except KeyboardInterrupt:

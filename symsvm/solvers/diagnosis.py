@@ -17,6 +17,8 @@ def diagnosis(program, gram, is_psd, z, tol):
     X = gram.X
     rows = np.linspace(0, program.m - 1, min(program.m, _LOOK)).astype("int64")
     K = Oracle(gram.kernel).block(X[rows], X[rows])
+    if not np.isfinite(K).all():
+        return [f"the kernel {gram.kernel!r} is not finite on these points: scale X, or choose another."]
     found = [_scales(X), _bounds(program, K, z, tol), _duplicates(program, X)]
     if not is_psd:
         found.append(_indefinite(gram.kernel, K))

@@ -207,6 +207,7 @@ def _warn(reasons, result, tol):
         "callback": "by the callback",
         "interrupt": "by an interrupt",
         "stalled": "where rounding leaves no step that helps",
+        "diverged": "before a step to where the objective is not finite",
     }[result.stopped]
     violation = result.trace[-1].violation
     text = [f"stopped {why} with a violation of {violation:.2g}, above tol={tol:g}; the point is feasible."]

@@ -34,7 +34,11 @@ def newton(A, F, z, lower, upper, group, groups):
     if factor is None:
         return z
     best, is_found = _pivoting(factor, F, z, lower, upper, _columns(group, groups))
-    return best if is_found or len(z) > _FEW else _descent(A, ridge, F, z, lower, upper, group, groups)
+    d = best - z
+    is_held = ridge * float(d @ d) > -0.1 * float(F @ d)  # by the ridge, and not by A
+    if len(z) > _FEW or (is_found and not is_held):
+        return best
+    return _descent(A, ridge, F, z, lower, upper, group, groups)
 
 
 def _columns(group, groups):
@@ -109,7 +113,7 @@ def _descent(A, ridge, F, z, lower, upper, group, groups):
         # The ridge holds back what costs nothing: along the step the minimum may be further than 1. Where A has
         # negative eigenvalues, rounding's as a rule, its curvature cannot be believed that far.
         best, most = -slope / curvature if curvature > 0 else np.inf, float(room.min())
-        best = min(best, 1.0) if ridge > 1e-11 * size else best
+        best = min(best, 1.0) if ridge > 1e-8 * size else best
         t = min(best, most)
         gain = -t * slope - 0.5 * t * t * curvature
         if not (np.isfinite(t) and gain > 1e-9 * gained):

@@ -46,6 +46,15 @@ class WorkingSet:
         self.members = np.concatenate([self.members, wanted[asked[wanted]]])
         self._fill(n)
 
+    @property
+    def diagonal(self):
+        """K_ii of the members, without D."""
+        return self._own
+
+    def is_finite(self):
+        """Whether K_ii are numbers; where K is positive semi-definite, K_ij are then."""
+        return bool(np.isfinite(self._own).all())
+
     def _make_room(self, n):
         """A matrix for n members, filled up to whole blocks, with one slot more for the variable of no equality."""
         if n + 1 <= len(self.K):
@@ -124,7 +133,8 @@ class _Part:
             self.up[0, n] = self.low[0, n] = 0
         self.diagonal = np.ascontiguousarray(np.diagonal(self.K)[:size])
         # K is positive semi-definite: along an edge D is left at least.
-        self.floor = max(1e-12, (1 if alone else 2) * float(qp.diagonal[W].min(initial=np.inf)))
+        rounding = 1e-12 * float(np.abs(self.diagonal).max(initial=0.0))
+        self.floor = max(1e-30, rounding, (1 if alone else 2) * float(qp.diagonal[W].min(initial=np.inf)))
 
     def _open(self, members):
         """Say which of the members may rise and fall."""
