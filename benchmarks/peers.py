@@ -213,9 +213,8 @@ def judged(row, found):
     gram = Gram(RBF.from_gamma(row.gamma), row.X.tocsr() if scipy.sparse.issparse(row.X) else row.X)
     for at, y, z in found:
         program = svr(y, row.C, EPSILON) if row.kind == "svr" else csvc(y, row.C)
-        z = np.clip(z, program.lower, program.upper)  # float32 rounds C
-        snap = 1e-6 * row.C  # what is within float32's rounding of a bound is at it
-        z = np.where(program.upper - z < snap, program.upper, np.where(z - program.lower < snap, program.lower, z))
+        z = np.clip(z, program.lower, program.upper)
+        z = np.where(np.abs(z) > (1 - 1e-6) * row.C, np.sign(z) * row.C, z)  # float32 rounds C
         beta = program.weights(z)
         support, Kz = np.flatnonzero(beta), np.zeros(len(at))
         gram.among(at).product(beta[support], None, support, Kz, exact=True)

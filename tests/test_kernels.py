@@ -83,10 +83,12 @@ def test_algebra():
         (c * k1[0], 3 * K1),
         (k1[0] ** 3, K1**3),
         (2 * (k1[0] + k2[0]) ** 2 * k1[0], 2 * (K1 + K2) ** 2 * K1),
+        (k1[0] + 1, K1 + 1),
+        (0.5 + k1[0], K1 + 0.5),
     ]:
         np.testing.assert_allclose(value(kernel(X, Z)), expected, err_msg=repr(kernel))
     with pytest.raises(TypeError):
-        k1[0] + 1
+        k1[0] + "1"
     with pytest.raises(TypeError):
         k1[0] ** 0.5
     with pytest.raises(ValueError, match="exponent of a kernel must be at least 1"):

@@ -321,7 +321,7 @@ class _Run:
         z = start
         for _ in range(_REFINE):  # each takes back what the ridge of the factor kept from the one before
             last, z = z, newton(A.copy(), F + A @ (z - start), z, *bounds, qp.group[free], len(qp.total))
-            if np.abs(z - last).max() <= 1e-14 * np.abs(z).max():
+            if np.abs(z - last).max() <= 1e-10 * np.abs(z).max():
                 break
         d = z - start
         self.z[free] = z
