@@ -1,6 +1,5 @@
 """Program: an objective and a solver, compiled; and the one loop of the library."""
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable
@@ -81,15 +80,6 @@ class Solution:
     def W(self):
         """The objective at lam, from the certificate."""
         return self.certificate.W
-
-    def settled(self):
-        """The same with its certificate made, and without the data that it is made from."""
-        certificate = self.certificate
-        return dataclasses.replace(self, certify=functools.partial(_same, certificate))
-
-
-def _same(value):
-    return value
 
 
 def traced(infos):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import threading
-import time
 
 import numpy as np
 import oracles
@@ -191,10 +190,9 @@ def test_the_time_limit_holds_inside_a_working_set():
     X = rng.normal(size=(2000, 2))
     y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
     minimise(programs.csvc(y, 1.0), Linear(), X, tol=1e-2)  # compiled now
-    began = time.perf_counter()
     result = decompose(programs.csvc(y, 1e6), Gram(Linear(), X), tol=1e-9, time_limit=0.5)
     assert result.stopped in ("time_limit", "tol")
-    assert time.perf_counter() - began < 5.0  # a machine may be busy
+    assert result.stopped == "tol" or result.steps < decomposition._STEPS  # it ended inside the working set
 
 
 def test_what_float32_says_is_not_the_end(monkeypatch):

@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.calibration import Calibration
+from symsvm.estimators.certified import votes
 from symsvm.estimators.machine import KernelMachine
 from symsvm.estimators.weights import class_weights, sample_weights
 from symsvm.objectives import csvc, nu_svc
@@ -133,19 +134,7 @@ class _Classifier(ClassifierMixin, KernelMachine):
             return values[:, 0]
         if self.multi_class == "ovr" or shape == "ovo":
             return values
-        return self._votes(values)
-
-    def _votes(self, values):
-        """Votes of the pairs, and a part below 1/3 from their values (of which the first class has the positive)."""
-        k = len(self.classes_)
-        votes, sums = np.zeros((len(values), k)), np.zeros((len(values), k))
-        for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
-            value = values[:, column]
-            votes[:, a] += value >= 0
-            votes[:, b] += value < 0
-            sums[:, a] += value
-            sums[:, b] -= value
-        return votes + sums / (3 * (np.abs(sums) + 1))
+        return votes(values, len(self.classes_))
 
     def predict(self, X):
         """The class of each point; with a calibration, the one of the largest probability."""
@@ -160,7 +149,7 @@ class _Classifier(ClassifierMixin, KernelMachine):
         values = self._values(X, self._coefficients()) + self.intercept_
         if self.multi_class == "ovr":
             return self.classes_[np.argmax(values, axis=1)]
-        return self.classes_[np.argmax(self._votes(values), axis=1)]
+        return self.classes_[np.argmax(votes(values, len(self.classes_)), axis=1)]
 
     def _walk(self, X):
         """The decision directed acyclic graph: each pair rules out a class, k - 1 of them a point."""

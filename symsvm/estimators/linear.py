@@ -1,17 +1,16 @@
 """LinearSVC and LinearSVR: linear machines for many points or features, with scikit-learn's interface."""
 
-import dataclasses
-import functools
 import itertools
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm.estimators.calibration import Calibration
+from symsvm.estimators.certified import Certified, votes
 from symsvm.estimators.weights import class_weights, sample_weights
 from symsvm.linear import Rows, solve_crammer_singer, solve_linear
 from symsvm.validation import choice, number
@@ -19,7 +18,7 @@ from symsvm.validation import choice, number
 __all__ = ["LinearSVC", "LinearSVR"]
 
 
-class _LinearMachine(BaseEstimator):
+class _LinearMachine(Certified):
     """What both have: the problem's options, and values x.w + b."""
 
     def __sklearn_tags__(self):
@@ -58,39 +57,9 @@ class _LinearMachine(BaseEstimator):
         self._solutions = solutions
         self.n_iter_ = int(max(solution.n_iter for solution in solutions))
 
-    @property
-    def certificate_(self):
-        """The `Certificate` of the fit in float64, a list of them for several problems, made when it is first read."""
-        check_is_fitted(self)
-        certificates = [solution.certificate for solution in self._solutions]
-        return certificates[0] if len(certificates) == 1 else certificates
-
-    @property
-    def trace_(self):
-        """The trace of the fit, a list of them for several problems."""
-        check_is_fitted(self)
-        traces = [solution.trace for solution in self._solutions]
-        return traces[0] if len(traces) == 1 else traces
-
-    def __getstate__(self):
-        """Certificates are made before the training points, which they are made from, are left behind."""
-        state = dict(super().__getstate__())
-        if "_solutions" in state:
-            state["_solutions"] = [_settled(solution) for solution in state["_solutions"]]
-        return state
-
     def _values(self, X):
         values = X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
         return np.asarray(values)
-
-
-def _settled(solution):
-    """The same with its certificate made, and without the data that it is made from."""
-    return dataclasses.replace(solution, certify=functools.partial(_same, solution.certificate))
-
-
-def _same(value):
-    return value
 
 
 class LinearSVC(ClassifierMixin, _LinearMachine):
@@ -226,13 +195,7 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
             return values[:, 0]
         if self.multi_class != "ovo":
             return values
-        votes, sums = np.zeros((len(values), k)), np.zeros((len(values), k))
-        for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
-            votes[:, a] += values[:, column] >= 0
-            votes[:, b] += values[:, column] < 0
-            sums[:, a] += values[:, column]
-            sums[:, b] -= values[:, column]
-        return (votes + sums / (3 * (np.abs(sums) + 1))).astype(X.dtype, copy=False)
+        return votes(values, k).astype(X.dtype, copy=False)
 
     def predict(self, X):
         """The class of each point; with a calibration, the one of the largest probability."""

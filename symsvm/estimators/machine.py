@@ -3,9 +3,9 @@
 import difflib
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from symsvm.estimators.certified import Certified
 from symsvm.gram import Gram
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from symsvm.objectives import KernelDual
@@ -26,7 +26,7 @@ SOLVERS = {
 }
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(Certified):
     """A support vector machine over a kernel, after scikit-learn's rules; see `SVC` for the parameters."""
 
     def __sklearn_tags__(self):
@@ -158,27 +158,6 @@ class KernelMachine(BaseEstimator):
         self.fit_status_ = int(any(s.stopped != "tol" for s in solutions))
         self.n_iter_ = np.array([s.n_iter for s in solutions], dtype="int32")
         self.shape_fit_ = X.shape
-
-    @property
-    def certificate_(self):
-        """The `Certificate` of the fit in float64, a list of them for several problems, made when it is first read."""
-        check_is_fitted(self)
-        certificates = [solution.certificate for solution in self._solutions]
-        return certificates[0] if len(certificates) == 1 else certificates
-
-    @property
-    def trace_(self):
-        """The trace of the fit (see `Info`), a list of them for several problems."""
-        check_is_fitted(self)
-        traces = [solution.trace for solution in self._solutions]
-        return traces[0] if len(traces) == 1 else traces
-
-    def __getstate__(self):
-        """Certificates are made before the training points, which they are made from, are left behind."""
-        state = dict(super().__getstate__())
-        if "_solutions" in state:
-            state["_solutions"] = [solution.settled() for solution in state["_solutions"]]
-        return state
 
     # ---- the decision values
 
