@@ -8,7 +8,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from symsvm import SVM_parallel, plot
+from symsvm import SVM_parallel
 from symsvm.data import DataSet, data_home, load, signs, standardise
 
 ROOT = Path(__file__).parent.parent
@@ -77,16 +77,3 @@ def test_vehicle_of_table_2_is_reproduced():
     np.testing.assert_allclose(svm.lam.get_value(), lam[:, 0], rtol=1e-8, atol=1e-9)
     assert (svm.make_predictions_parallel(Z) > 0).sum() == 36  # of 41, all of class +1
     assert svm.certificate().infeasibility > 0.1
-
-
-def test_pictures_need_two_features():
-    with pytest.raises(ValueError, match=r"X must have two features to be drawn, got the shape \(3, 3\)"):
-        plot.decision_boundary(lambda Z: Z[:, 0], np.ones((3, 3)), np.ones(3))
-
-
-def test_pictures_accept_and_return_axes():
-    axes = plot.convergence({"a": [3.0, 2.0]}, 1.0)
-    assert axes.get_yscale() == "log"
-    X = np.random.default_rng(0).normal(size=(10, 2))
-    drawn = plot.decision_boundary(lambda Z: Z[:, 0], X, np.sign(X[:, 0]), np.ones(10), ax=axes)
-    assert drawn is axes
