@@ -29,8 +29,6 @@ OPEN = {
         for name in ("LinearSVC", "LinearSVR")
         for kind in ("dense", "sparse")
     },
-    "NuSVR-check_sample_weight_equivalence_on_dense_data": "epsilon = 0: the active set is not found at tol",
-    "NuSVR-check_sample_weight_equivalence_on_sparse_data": "epsilon = 0: the active set is not found at tol",
 }
 
 

@@ -17,7 +17,7 @@ from symsvm import RBF, KernelDual, Laplacian, Linear, Polynomial, solve
 from symsvm.gram import Gram
 from symsvm.objectives import quadratic_program as programs
 from symsvm.oracle import Oracle
-from symsvm.solvers import decompose as decomposition
+from symsvm.solvers import state
 from symsvm.solvers.decompose import decompose
 
 pytestmark = pytest.mark.slow
@@ -131,17 +131,17 @@ def test_all_at_once(problem):
 @fuzzed(1500)
 @given(problem=problems)
 def test_in_working_sets(monkeypatch, problem):
-    monkeypatch.setattr(decomposition, "WHOLE", 0)
-    monkeypatch.setattr(decomposition, "JOIN", 8)
+    monkeypatch.setattr(state, "WHOLE", 0)
+    monkeypatch.setattr(state, "JOIN", 8)
     run(problem)
 
 
 @fuzzed(100)
 @given(problem=problems, most=st.integers(12, 30))
 def test_in_working_sets_that_hold_not_all_free_variables(monkeypatch, problem, most):
-    monkeypatch.setattr(decomposition, "WHOLE", 0)
-    monkeypatch.setattr(decomposition, "JOIN", 4)
-    monkeypatch.setattr(decomposition, "MOST", most)
+    monkeypatch.setattr(state, "WHOLE", 0)
+    monkeypatch.setattr(state, "JOIN", 4)
+    monkeypatch.setattr(state, "MOST", most)
     run(problem, time_limit=2.0)  # a part of the free variables at a time gets on slowly
 
 
@@ -155,8 +155,8 @@ def test_in_working_sets_that_hold_not_all_free_variables(monkeypatch, problem, 
 )
 def test_from_starts_feasible_or_not(monkeypatch, problem, seed, log_size, density, whole):
     if not whole:
-        monkeypatch.setattr(decomposition, "WHOLE", 0)
-        monkeypatch.setattr(decomposition, "JOIN", 8)
+        monkeypatch.setattr(state, "WHOLE", 0)
+        monkeypatch.setattr(state, "JOIN", 8)
     rng = np.random.default_rng(seed)
 
     def start(qp):
@@ -178,8 +178,8 @@ def test_from_starts_feasible_or_not(monkeypatch, problem, seed, log_size, densi
 def test_where_float32_alone_goes_wrong(monkeypatch, m, seed, log_scale, log_C, kernel, whole):
     """A column that was never scaled, and a large C: right in float64, or it says that it is not."""
     if not whole:
-        monkeypatch.setattr(decomposition, "WHOLE", 0)
-        monkeypatch.setattr(decomposition, "JOIN", 8)
+        monkeypatch.setattr(state, "WHOLE", 0)
+        monkeypatch.setattr(state, "JOIN", 8)
     X, y, _ = data(m, seed)
     log_scale /= 2 if kernel == "polynomial" else 1  # its values grow as the fourth power
     X[:, 1] *= 10.0**log_scale

@@ -30,15 +30,24 @@ def newton(A, F, z, lower, upper, group, groups):
     F, z, lower, upper : vectors (n,).
     group : the index of each variable's equality; `groups` is their number, 0 if there are none.
     """
+    E = _columns(group, groups)
+    # What is the same for a whole group counts for nothing as d sums to 0 over it: as a part of the gradient it would
+    # cost digits, as a part of A it gives curvature to directions that have none but are barred.
+    F = F - E @ ((E.T @ F) / E.sum(axis=0))
+    if groups:
+        A += np.where(group[:, None] == group, np.mean(np.diagonal(A)), 0.0)
     factor, ridge = _factor(A)
     if factor is None:
         return z
-    best, is_found = _pivoting(factor, F, z, lower, upper, _columns(group, groups))
+    best, is_found = _pivoting(factor, F, z, lower, upper, E)
     d = best - z
     is_held = ridge * float(d @ d) > -0.1 * float(F @ d)  # by the ridge, and not by A
-    if len(z) > _FEW or (is_found and not is_held):
-        return best
-    return _descent(A, ridge, F, z, lower, upper, group, groups)
+    if len(z) <= _FEW and (is_held or not is_found):
+        best = _descent(A, ridge, F, z, lower, upper, group, groups)
+    for g in range(groups):  # what rounding did to the totals
+        inside = (group == g) & (best > lower) & (best < upper)
+        best[inside] -= (best - z)[group == g].sum() / max(1, np.count_nonzero(inside))
+    return np.clip(best, lower, upper)
 
 
 def _columns(group, groups):
@@ -113,6 +122,11 @@ def _descent(A, ridge, F, z, lower, upper, group, groups):
         # The ridge holds back what costs nothing: along the step the minimum may be further than 1. Where A has
         # negative eigenvalues, rounding's as a rule, its curvature cannot be believed that far.
         best, most = -slope / curvature if curvature > 0 else np.inf, float(room.min())
+        if most <= 0:  # what is at a bound and would go beyond it
+            free = free[room > 0]
+            if len(free) <= E.shape[1]:
+                break
+            continue
         best = min(best, 1.0) if ridge > 1e-8 * size else best
         t = min(best, most)
         gain = -t * slope - 0.5 * t * t * curvature

@@ -178,11 +178,6 @@ class _Part:
         lower, upper, group = self.lower[free], self.upper[free], self.group[free]
         A = rows[:, free].astype("float64")
         new = newton(A, F, z, lower, upper, group, self.equalities)
-        for g in range(self.equalities):  # what rounding did to the totals
-            inside = (group == g) & (new > lower) & (new < upper)
-            rest = (new - z)[group == g].sum()
-            new[inside] -= rest / max(1, np.count_nonzero(inside))
-        new = np.clip(new, lower, upper)
         d = new - z
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
             change = d.astype(rows.dtype) @ rows[:, : len(self.F)]
