@@ -22,22 +22,11 @@ IRIS = load_iris(return_X_y=True)
 MOONS = make_moons(120, noise=0.25, random_state=0)
 
 
-# What is still to be solved; each fails today.
-OPEN = {
-    **{
-        f"{name}-check_sample_weight_equivalence_on_{kind}_data": "linear solvers stop at tol, without a last polish"
-        for name in ("LinearSVC", "LinearSVR")
-        for kind in ("dense", "sparse")
-    },
-}
-
-
 def checks():
     for make in (SVC(), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), LinearSVC(), LinearSVR()):
         for estimator, check in estimator_checks_generator(make, mark="skip"):
             name = f"{type(make).__name__}-{check.func.__name__ if hasattr(check, 'func') else check}"
-            marks = [pytest.mark.xfail(reason=OPEN[name], strict=True)] if name in OPEN else []
-            yield pytest.param(estimator, check, id=name, marks=marks)
+            yield pytest.param(estimator, check, id=name)
 
 
 @pytest.mark.filterwarnings("ignore")

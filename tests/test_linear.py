@@ -8,7 +8,9 @@ import oracles
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import estimator_checks
 
+from symsvm import LinearSVC, LinearSVR
 from symsvm.linear import Rows, solve_crammer_singer, solve_linear
 from symsvm.linear.linear_problem import LOSSES, LinearProblem
 
@@ -125,17 +127,41 @@ def test_hard_points(loss, penalty, kind):
     assert_solved(X[:, :1], target(loss, y, t), 3.0, loss, penalty, kind)
 
 
+@pytest.mark.parametrize("shape", [(30, 4), (15, 25)])
 @pytest.mark.parametrize(("loss", "penalty", "kind"), MODELS)
-def test_a_weight_is_so_many_copies(loss, penalty, kind):
-    X, y, t = problem(30, 4, seed=2)
-    weights = np.arange(30) % 3  # 0, 1 and 2
-    y = target(loss, y, t)
-    options = {"loss": loss, "penalty": penalty, "epsilon": EPSILON, "tol": 1e-9, **INTERCEPTS[kind]}
-    weighted = solve_linear(X, y, 0.7 * weights, **options)
-    copied = solve_linear(np.repeat(X, weights, axis=0), np.repeat(y, weights), 0.7, **options)
-    np.testing.assert_allclose(weighted.w, copied.w, atol=1e-6)
-    np.testing.assert_allclose(weighted.intercept, copied.intercept, atol=1e-6)
-    assert (weighted.dual[weights == 0] == 0).all()
+def test_a_weight_is_so_many_copies(loss, penalty, kind, shape):
+    """Small problems end exactly, at any tolerance: weights are copies, and 0 is absence, to 1e-7."""
+    X, y, t = problem(*shape, seed=2)
+    weights = np.arange(len(y)) % 3  # 0, 1 and 2
+    y, used = target(loss, y, t), weights > 0
+    for C, epsilon in itertools.product((0.1, 1.0, 100.0), (EPSILON, 0.0)):
+        options = {"loss": loss, "penalty": penalty, "epsilon": epsilon, **INTERCEPTS[kind]}
+        weighted = solve_linear(X, y, C * weights, **options)
+        copied = solve_linear(np.repeat(X, weights, axis=0), np.repeat(y, weights), C, **options)
+        removed = solve_linear(sparse.csr_matrix(X[used]), y[used], C * weights[used], **options)
+        f = X @ weighted.w + weighted.intercept
+        for other in (copied, removed):
+            np.testing.assert_allclose(X @ other.w + other.intercept, f, atol=1e-7 * max(1.0, np.abs(f).max()))
+        assert (weighted.dual[~used] == 0).all()
+
+
+ESTIMATORS = [
+    *(LinearSVC(loss=loss, dual=dual) for loss in ("hinge", "squared_hinge") for dual in (True, False, "auto")),
+    LinearSVC(penalty="l1"),
+    *(LinearSVC(loss=loss, penalize_intercept=False) for loss in ("hinge", "squared_hinge")),
+    LinearSVC(loss="hinge", fit_intercept=False, C=100.0),
+    LinearSVC(multi_class="ovo", class_weight="balanced"),
+    *(LinearSVR(loss=loss, penalize_intercept=p) for loss in LOSSES[2:] for p in (True, False)),
+    LinearSVR(loss="squared_epsilon_insensitive", penalty="l1", epsilon=0.1),
+]
+
+
+@pytest.mark.parametrize("check", ["dense", "sparse"])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_weights_of_every_estimator(estimator, check):
+    """scikit-learn's own check, for every setting."""
+    check = getattr(estimator_checks, f"check_sample_weight_equivalence_on_{check}_data")
+    check(type(estimator).__name__, estimator)
 
 
 def large(n=1200, d=1100, seed=3):

@@ -20,16 +20,14 @@ each a set to a bound that it is nearer to, as a share of C, than the slack of t
 """
 
 import numpy as np
-import scipy.linalg
 from numba import njit
 
 from symsvm.linear.newton import factored
 from symsvm.linear.rows import FAST, Rows
 
-__all__ = ["INTERIOR", "interior_point", "polish"]
+__all__ = ["INTERIOR", "interior_point"]
 
 INTERIOR = 1000  # features, or points, up to which a system of equations is formed
-POLISHED = 2000  # variables between their bounds up to which their equations are solved at the end
 
 
 def _root(rows):
@@ -178,33 +176,3 @@ def interior_point(problem):
         best = min(best, mu)
         if idle >= 10 or not mu > 1e-22 * unit * C.max():
             return
-
-
-def polish(problem, u, z):
-    """Yield (steps so far, u, z) where z between its bounds solves its equations, as far as rounding lets it."""
-    rows = problem.rows
-    inside = np.flatnonzero((z > problem.lower) & (z < problem.upper) & (z != 0))
-    k = len(inside)
-    if not 0 < k <= POLISHED:
-        return
-    X = rows.X[inside].astype("float64")
-    K = np.zeros((k + 1, k + 1))
-    K[:k, :k] = (X @ X.T).toarray() if rows.sparse else X @ X.T
-    if problem.free:
-        K[:k, k] = K[k, :k] = rows.s
-    else:
-        K[:k, :k] += rows.s**2
-    inverse = scipy.linalg.pinvh(K, rtol=1e-13)
-    for done in range(1, 5):
-        F = rows.product(u)[inside] - problem.t[inside] + problem.epsilon * np.sign(z[inside])
-        change = -inverse @ np.append(F, rows.s * z.sum() if problem.free else 0.0)
-        z = z.copy()
-        moved = z[inside] + change[:k]
-        if (np.sign(moved) != np.sign(z[inside])).any():
-            return
-        z[inside] = np.clip(moved, problem.lower[inside], problem.upper[inside])
-        b = u[-1] + change[k]
-        u = rows.transposed(z)
-        if problem.free:
-            u[-1] = b
-        yield done, u, z

@@ -55,36 +55,41 @@ class LinearSolution:
         return 0.0 if self.b is None else self.s * self.b
 
 
-def follow(stages, measure, *, tol, max_iter, time_limit, callback):
+def follow(stages, measure, *, tol, max_iter, time_limit, callback, last=None):
     """Run stages one after the other until a point reaches tol; return the best point and how it ended.
 
     A stage is (name, function of the best point so far and of the iterations left). The function returns a generator
     of (iterations, u, z[, f, whether the stage itself is content]), which is sent the measure of each. `measure(u, z,
-    f=)` returns a `Measure` and the feasible z. The best point is the one with the least gap.
+    f=)` returns a `Measure` and the feasible z. The best point is the one with the least gap. `last` is a stage that
+    goes on from a point which reaches tol; what it finds counts where neither gap nor violation grows.
     """
     began, infos, best, stopped, names, total = time.perf_counter(), [], None, None, [], 0
     most = np.inf if max_iter is None else max_iter
+
+    def look(point):
+        """Measure a point; return the Measure, (u, z), whether its stage is content, and whether the user wants out."""
+        done, u, z, *more = point
+        found, z = measure(u, z, f=more[0] if more else None)
+        info = Info(before + int(done), time.perf_counter() - began, -found.dual, found.violation, found.gap)
+        infos.append(info)
+        late = time_limit is not None and info.seconds >= time_limit
+        asked = callback is not None and bool(callback(info))
+        return found, (u, z), all(more[1:]), "time_limit" if late else ("callback" if asked else None)
+
     try:
         for name, stage in stages:
             before = total
             names.append(name)
             points, found, low, stale = stage(best, most - total), None, None, 0
             while (point := next_point(points, found)) is not None:
-                done, u, z, *more = point
-                found, z = measure(u, z, f=more[0] if more else None)
-                total = before + int(done)
+                found, pair, content, out = look(point)
+                total = infos[-1].iteration
                 if best is None or found.gap < best[0].gap or found.reaches(tol):
-                    best = found, u, z
-                info = Info(total, time.perf_counter() - began, -found.dual, found.violation, found.gap)
-                infos.append(info)
-                if found.reaches(tol) and all(more[1:]):
+                    best = found, *pair
+                if found.reaches(tol) and content:
                     stopped = "tol"
-                elif total >= most:
-                    stopped = "max_iter"
-                elif time_limit is not None and info.seconds >= time_limit:
-                    stopped = "time_limit"
-                if callback is not None and callback(info) and stopped is None:
-                    stopped = "callback"
+                else:
+                    stopped = "max_iter" if total >= most else out
                 new = np.array([found.gap, found.violation, -found.dual, found.primal])
                 better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
                 stale, low = 0 if better else stale + 1, new if low is None else np.fmin(low, new)
@@ -92,10 +97,20 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback):
                     break
             if stopped:
                 break
+        if stopped == "tol" and last is not None and out is None:
+            before = total
+            names.append(last[0])
+            for point in last[1](best, most - total):
+                found, pair, _, out = look(point)
+                if found.gap <= best[0].gap and found.violation <= best[0].violation:
+                    best = found, *pair
+                if out or infos[-1].iteration >= most:
+                    break
+            total = infos[-1].iteration
     except KeyboardInterrupt:
         if best is None:
             raise
-        stopped = "interrupt"
+        stopped = stopped or "interrupt"
     stopped = stopped or "stalled"
     if stopped != "tol":
         warn(stopped, best[0], tol, total)

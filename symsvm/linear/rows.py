@@ -20,6 +20,7 @@ FAST = {"fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
 _LOOP = {"cache": True, "nogil": True, **FAST}
 _CHUNK = 2**20  # numbers that a product of matrices is worth its while for
 _FEW = 64  # dense features up to which loops beat it
+_SMALL = 20_000  # numbers up to which a problem is solved to the last digit, in milliseconds
 
 
 def inner(a, b):
@@ -215,6 +216,11 @@ class Rows:
             raise ValueError("X must be finite, got an entry that is infinite or not a number.")
         self.X = X
         self.n, self.d = X.shape
+
+    @property
+    def small(self):
+        """Whether solving to the last digit takes no longer than it takes to notice."""
+        return self.n * self.d <= _SMALL
 
     def product(self, u):
         """f = X w + s b."""

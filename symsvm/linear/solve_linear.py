@@ -20,10 +20,11 @@ its tolerance in the dual; Newton's method goes on until LIBLINEAR's condition o
 import numpy as np
 
 from symsvm.linear.coordinate_descent import descend, descend_free
-from symsvm.linear.interior_point import INTERIOR, interior_point, polish
+from symsvm.linear.interior_point import INTERIOR, interior_point
 from symsvm.linear.linear_problem import LOSSES, LinearProblem
 from symsvm.linear.linear_solution import LinearSolution, follow
 from symsvm.linear.newton import FORMED, newton
+from symsvm.linear.polish import polish
 from symsvm.linear.rows import Rows
 from symsvm.linear.sparse_weights import column_descent, proximal_newton
 from symsvm.program import checked_run
@@ -88,6 +89,7 @@ def solve_linear(
     u, z = _start(problem, start)
     stages = _stages(problem, u, z, tol, count(seed, "seed"))
     options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
+    options["last"] = ("polish", lambda best, most: _last(problem, *best[1:])) if rows.small else None
     (_, u, z), stopped, n_iter, trace, algorithm = follow(stages, problem.measure, **options)
     b = float(u[-1]) if s else None
 
@@ -127,6 +129,21 @@ def _stages(problem, u, z, tol, seed):
         b = float(u[-1])
         return [("multipliers", lambda best, most: descend_free(problem, z, b, tol=tol, seed=seed, most=most))]
     return [("coordinate descent", descent)]
+
+
+def _last(problem, u, z):
+    """Go on until rounding leaves no step: for problems so small that nobody waits for it."""
+    if problem.penalty == "l1":
+        yield from proximal_newton(problem, u)
+    elif problem.squared:
+        yield from newton(problem, u, tol=0.0)
+    elif not (yield from polish(problem, u, z)):
+        best, least = (u, z), np.inf
+        for point in interior_point(problem):
+            measure = problem.measure(*point[1:3])[0]
+            best, least = (point[1:3], measure.violation) if measure.violation < least else (best, least)
+            yield point
+        yield from polish(problem, *best)
 
 
 def _start(problem, start):

@@ -86,8 +86,8 @@ def proximal_newton(problem, u):
         v = rows.transposed(z)
         yield done, u.copy(), z.copy(), f
         violation = np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0)))
-        idle = idle + 1 if not (violation < least or P < lowest) else 0
-        least, lowest = min(violation, least), P
+        idle = 0 if violation < 0.9 * least or P < lowest * (1 - 1e-15) else idle + 1
+        least, lowest = min(violation, least), min(P, lowest)
         if violation == 0 or idle >= 5:
             return
         M = rows.normal(psi)
