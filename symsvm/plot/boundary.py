@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from symsvm.plot.canvas import INK, Display, colour, machine_of, marker, names_of
+from symsvm.plot.canvas import INK, Display, area, colour, machine_of, marker, names_of
 from symsvm.plot.support import Support, support_of
 
 __all__ = ["DecisionBoundaryDisplay", "decision_boundary", "ring"]
@@ -95,9 +95,11 @@ class DecisionBoundaryDisplay(Display):
                     ax.contour(self.x0, self.x1, inside, levels=[0.5], colors=INK, linewidths=0.9)
         self.points_ = []
         for c in range(k):
-            style = {"s": 26, "c": colour(c), "marker": marker(c), "linewidths": 0.4, "edgecolors": "white"} | kwargs
+            style = {"s": 26 * area(c), "c": colour(c), "marker": marker(c), "linewidths": 0.4, "edgecolors": "white"}
             rows = self.labels == c
-            self.points_.append(ax.scatter(*self.points[rows].T, label=f"{self.classes[c]}", zorder=3, **style))
+            self.points_.append(
+                ax.scatter(*self.points[rows].T, label=f"{self.classes[c]}", zorder=3, **(style | kwargs))
+            )
         self.circles_ = ring(ax, self.support)
         ax.set(xlabel=self.xlabel, ylabel=self.ylabel)
         return self._end(beside=True)
@@ -126,6 +128,11 @@ def decision_boundary(
     Returns
     -------
     a `DecisionBoundaryDisplay`.
+
+    >>> X = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> display = decision_boundary(lambda Z: 2 * Z[:, 0], X, [-1, 1, 1])
+    >>> display.lines_.get_paths()[2].vertices[:, 0].round(6).tolist()[:2]  # the margin f = 1
+    [0.5, 0.5]
     """
     options = {"features": features, "at": at, "levels": levels, "resolution": resolution, "ax": ax}
     return DecisionBoundaryDisplay.from_estimator(estimator, X, y, lam, **options, **kwargs)

@@ -2,11 +2,23 @@
 
 import numpy as np
 
-__all__ = ["INK", "Display", "colour", "dash", "dense", "machine_of", "marker", "names_of", "parameter"]
+__all__ = ["INK", "Display", "area", "colour", "dash", "dense", "machine_of", "marker", "names_of", "parameter"]
 
-# Okabe and Ito's colours (Color Universal Design, 2008), without black and with grey for yellow.
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+# Okabe and Ito's colours (Color Universal Design, 2008), without black; after them three more, which markers help.
+_COLOURS = (
+    "#D55E00",
+    "#0072B2",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#7F7F7F",
+    "#832DB6",
+    "#A96B59",
+    "#F0E442",
+)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_AREAS = {"s": 0.8, "D": 0.75, "P": 1.3, "X": 1.3, "*": 1.9}
 _DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 INK = "#222222"
 
@@ -19,6 +31,11 @@ def colour(i):
 def marker(i):
     """The marker of the i-th class; colours and markers repeat after different numbers of classes."""
     return _MARKERS[i % len(_MARKERS)]
+
+
+def area(i):
+    """The area of the i-th marker that makes all look alike in size, in units of a circle's."""
+    return _AREAS.get(marker(i), 1.0)
 
 
 def dash(i):

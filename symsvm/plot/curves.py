@@ -44,9 +44,11 @@ class _Curves(Display):
             curve.line_.set(**style)
         self._chance(ax)
         ax.set(xlabel=self._xlabel, ylabel=self._ylabel, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-        self._end()
-        ax.legend(frameon=False, fontsize="small", loc=self._corner)
-        return self
+        self._end()  # scikit-learn's legends are framed
+        if len(self.curves) <= 6:
+            ax.legend(frameon=False, fontsize="small", loc=self._corner)
+            return self
+        return self._end(beside=True)
 
 
 class RocDisplay(_Curves):
@@ -92,7 +94,8 @@ class PrecisionRecallDisplay(_Curves):
         return PrecisionRecallDisplay(precision, recall, average_precision=average_precision_score(truth, score))
 
     def _chance(self, ax):
-        for share in {float(np.mean(truth)) for truth, _ in self.scores.values()}:
+        shares = {float(np.mean(truth)) for truth, _ in self.scores.values()}
+        for share in shares if len(shares) <= 3 else ():
             ax.axhline(share, color="#888888", linewidth=1.0, linestyle=":", zorder=1)
 
 
@@ -110,6 +113,11 @@ def roc(estimator, X, y, *, ax=None, **kwargs):
     Returns
     -------
     a `RocDisplay`.
+
+    >>> from symsvm import SVC
+    >>> X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array(["no", "no", "yes", "yes"])
+    >>> float(roc(SVC(kernel="linear").fit(X, y), X, y).curves["SVC"].roc_auc)
+    1.0
     """
     return RocDisplay.from_estimator(estimator, X, y, ax=ax, **kwargs)
 
@@ -117,7 +125,8 @@ def roc(estimator, X, y, *, ax=None, **kwargs):
 def precision_recall(estimator, X, y, *, ax=None, **kwargs):
     """Draw precision against recall of decision values, with the average precision; chance is the dotted line.
 
-    The arguments are those of `roc`. It says more than a ROC curve where one class is rare.
+    The arguments are those of `roc`. It says more than a ROC curve where one class is rare. Chance, the part of the
+    class among all points, is left out where it differs between many classes.
 
     Returns
     -------

@@ -89,6 +89,11 @@ def gram(kernel, X, y=None, *, ax=None, **kwargs):
     Returns
     -------
     a `GramDisplay`.
+
+    >>> from symsvm import Linear
+    >>> display = gram(Linear(), [[1.0], [2.0], [3.0]], ["b", "a", "b"])
+    >>> display.order.tolist(), display.K[0].tolist()
+    ([1, 0, 2], [4.0, 2.0, 6.0])
     """
     return GramDisplay.from_kernel(kernel, X, y, ax=ax, **kwargs)
 

@@ -95,6 +95,12 @@ def tube(estimator, x, y, *, epsilon=None, resolution=500, ax=None, **kwargs):
     Returns
     -------
     a `TubeDisplay`.
+
+    >>> from symsvm import SVR
+    >>> x, y = np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0])
+    >>> display = tube(SVR(kernel="linear", C=10.0, epsilon=0.1).fit(x.reshape(-1, 1), y), x, y)
+    >>> display.epsilon, display.support.rows.tolist()
+    (0.1, [0, 2])
     """
     options = {"epsilon": epsilon, "resolution": resolution, "ax": ax}
     return TubeDisplay.from_estimator(estimator, x, y, **options, **kwargs)

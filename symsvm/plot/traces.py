@@ -117,6 +117,10 @@ def convergence(traces, optimum=None, *, x=None, y=None, ax=None, **kwargs):
     Returns
     -------
     a `ConvergenceDisplay`.
+
+    >>> display = convergence({"slow": [3.0, 2.0], "fast": [3.0, 1.1]}, optimum=1.0)
+    >>> [line.get_ydata().round(3).tolist() for line in display.lines_]
+    [[2.0, 1.0], [2.0, 0.1]]
     """
     return ConvergenceDisplay.from_traces(traces, optimum, x=x, y=y, ax=ax, **kwargs)
 

@@ -143,7 +143,7 @@ class SupportVectorsDisplay(Display):
                 self.marks_.append(ax.bar(rank[at == flag], size[at == flag], **style))
         bounds = np.unique(s.bound[np.isfinite(s.bound)].round(12))
         if 0 < len(bounds) <= 4 and bounds[0] <= 20 * size.max():
-            name = s.limit if len(bounds) == 1 else s.limit.replace("C", "C_i")
+            name = s.limit.removeprefix("its ") if len(bounds) == 1 else s.limit.replace("C", "C_i")
             for bound in bounds:
                 ax.axhline(bound, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
                 ax.annotate(
@@ -176,6 +176,12 @@ def support_vectors(estimator, X=None, *, kind=None, image_shape=None, n=12, ax=
     Returns
     -------
     a `SupportVectorsDisplay`.
+
+    >>> from symsvm import SVC
+    >>> X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array(["no", "no", "yes", "yes"])
+    >>> display = support_vectors(SVC(kernel="linear", C=10.0).fit(X, y))
+    >>> display.kind, display.support.size.round(3).tolist(), display.support.bounded.tolist()
+    ('coefficients', [2.0, 2.0], [False, False])
     """
     options = {"kind": kind, "image_shape": image_shape, "n": n, "ax": ax}
     return SupportVectorsDisplay.from_estimator(estimator, X, **options, **kwargs)
