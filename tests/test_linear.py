@@ -180,8 +180,8 @@ LARGE = [
     ("epsilon_insensitive", "l2", "free", "multipliers"),
     ("squared_hinge", "l2", "free", "newton"),
     ("squared_epsilon_insensitive", "l2", "penalised", "newton"),
-    ("squared_hinge", "l1", "penalised", "column descent"),
-    ("squared_epsilon_insensitive", "l1", "free", "column descent"),
+    ("squared_hinge", "l1", "penalised", "working sets"),
+    ("squared_epsilon_insensitive", "l1", "free", "working sets"),
 ]
 
 

@@ -86,10 +86,8 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback, last=None):
                 total = infos[-1].iteration
                 if best is None or found.gap < best[0].gap or found.reaches(tol):
                     best = found, *pair
-                if found.reaches(tol) and content:
-                    stopped = "tol"
-                else:
-                    stopped = "max_iter" if total >= most else out
+                end = "max_iter" if total >= most else out
+                stopped = "tol" if found.reaches(tol) and content else end
                 new = np.array([found.gap, found.violation, -found.dual, found.primal])
                 better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
                 stale, low = 0 if better else stale + 1, new if low is None else np.fmin(low, new)

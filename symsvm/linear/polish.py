@@ -5,8 +5,8 @@ A point that is near the optimum tells which z_i are at a bound, or at 0 inside 
     [X s]_I v - t_I + epsilon sign z_I = 0,     v = [X s]'z            (a free intercept: s b apart, and s sum z = 0),
 
 as many equations as unknowns. Where the solution leaves a bound, or a slope at a bound points inward, I is not the
-right set yet: it is corrected and solved again. Points that occur twice make the equations singular, with z undetermined
-but not v: the least change of z is taken. Without any i in I a free b is not determined but for an interval, whose
+right set yet: it is corrected and solved again. Points that occur twice make the equations singular, with z not
+determined but v: the least change of z is taken. Without any i in I a free b is known to lie in an interval, whose
 middle is taken.
 """
 

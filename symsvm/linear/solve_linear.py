@@ -10,7 +10,8 @@
                                                                    method: exact, whatever C is; at once if b is free
     l2       hinge, epsilon-insens.     both larger                coordinate descent, with multipliers for a free b
     l1       squared                    d <= 500                   Newton with a quadratic model of d features
-    l1       squared                    d > 500                    coordinate descent over the columns
+    l1       squared                    d > 500                    the same for sets of features, while they are few;
+                                                                   then coordinate descent over the columns
 
 `tol` bounds both the largest violation of the optimality conditions, in the unit of margins (of targets: of their mean
 size), and the gap P - D as a share of P; see `symsvm.linear.linear_problem`. LIBLINEAR compares the same violation with
@@ -27,6 +28,7 @@ from symsvm.linear.newton import FORMED, newton
 from symsvm.linear.polish import polish
 from symsvm.linear.rows import Rows
 from symsvm.linear.sparse_weights import column_descent, proximal_newton
+from symsvm.linear.working_sets import working_sets
 from symsvm.program import checked_run
 from symsvm.validation import choice, count, number
 
@@ -115,7 +117,11 @@ def _stages(problem, u, z, tol, seed):
     if problem.penalty == "l1":
         if d <= FORMED:
             return [("proximal newton", lambda best, most: proximal_newton(problem, u))]
-        return [("column descent", lambda best, most: column_descent(problem, u, tol=tol, seed=seed, most=most))]
+
+        def columns(best, most):
+            return column_descent(problem, best[1], tol=tol, seed=seed, most=most)
+
+        return [("working sets", lambda best, most: working_sets(problem, u)), ("column descent", columns)]
     if problem.squared:
         if n >= d or problem.free:
             return [("newton", newtons)]
@@ -134,7 +140,7 @@ def _stages(problem, u, z, tol, seed):
 def _last(problem, u, z):
     """Go on until rounding leaves no step: for problems so small that nobody waits for it."""
     if problem.penalty == "l1":
-        yield from proximal_newton(problem, u)
+        yield from proximal_newton(problem, u) if problem.rows.d <= FORMED else working_sets(problem, u)
     elif problem.squared:
         yield from newton(problem, u, tol=0.0)
     elif not (yield from polish(problem, u, z)):

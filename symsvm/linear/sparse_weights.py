@@ -22,7 +22,7 @@ from symsvm.linear.linear_problem import slopes
 from symsvm.linear.newton import along
 from symsvm.linear.rows import FAST, inner
 
-__all__ = ["column_descent", "proximal_newton"]
+__all__ = ["column_descent", "proximal_newton", "violations"]
 
 VISITS = 10  # to each number between two looks at the whole problem
 
@@ -51,6 +51,11 @@ def _model(M, g, u, reg, p, tol, most):
                     q[k] += step * row[k]
         if worst <= tol:
             break
+
+
+def violations(u, v, reg):
+    """How far each v_j is from what u_j asks for."""
+    return np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0))
 
 
 def _search(problem, u, r, p, q):
@@ -85,7 +90,7 @@ def proximal_newton(problem, u):
         P = slopes(r, z, psi, *problem.parts) + inner(reg, np.abs(u))
         v = rows.transposed(z)
         yield done, u.copy(), z.copy(), f
-        violation = np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0)))
+        violation = violations(u, v, reg).max()
         idle = 0 if violation < 0.9 * least or P < lowest * (1 - 1e-15) else idle + 1
         least, lowest = min(violation, least), min(P, lowest)
         if violation == 0 or idle >= 5:
