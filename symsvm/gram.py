@@ -23,6 +23,7 @@ class Gram:
     m : the number of points.
     width : the number of features that an entry costs.
     entries : how many values of the kernel were computed so far.
+    is_exact : whether all is float64, for the points are so few that the whole matrix is computed at the first call.
     """
 
     def __init__(self, kernel, X, *, mode=None):
@@ -30,6 +31,7 @@ class Gram:
         self.m, self.entries = X.shape[0], 0
         self._points = _thinned(X)
         self.width = self._points.nnz / self.m if hasattr(self._points, "tocsr") else X.shape[1]
+        self.is_exact = self.m <= _FEW
         self._held, self._starts = [], None
         # A working set that a next program over the same points may go on with; see `path`.
         self.keeps, self.kept = False, None
@@ -45,6 +47,13 @@ class Gram:
         with _quiet():
             return Oracle(self.kernel, mode=self._mode).pairs(self._points, self._points)
 
+    @functools.cached_property
+    def _matrix(self):
+        every, K = np.arange(self.m), np.empty((self.m, self.m))
+        self._exact.block(every, every, K)
+        self.entries += K.size
+        return K
+
     def _pairs(self, dtype):
         return self._fast if dtype == "float32" else self._exact
 
@@ -54,6 +63,8 @@ class Gram:
         `starts` are the indices at which the parts begin, those of classes for example: a problem of two classes needs
         the matrix of each, as others with one of them do, and the block between them, which none of the others needs.
         """
+        if self.is_exact:
+            return
         for low, high in zip(starts, [*starts[1:], self.m], strict=True):
             K = np.empty((high - low, high - low), "float32")
             for i in range(low, high, _ROWS):
@@ -70,6 +81,9 @@ class Gram:
     @_quiet()
     def block(self, rows, columns, out):
         """Write K of the chosen points to the first columns of `out`, in its type."""
+        if self.is_exact:
+            out[:, : len(columns)] = self._matrix[rows[:, None], columns]
+            return
         if not self._held or out.dtype != "float32":
             self.entries += len(rows) * len(columns)
             self._pairs(out.dtype).block(rows, columns, out)
@@ -90,6 +104,9 @@ class Gram:
     @_quiet()
     def product(self, q, rows, columns, out, *, exact):
         """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
+        if self.is_exact:
+            out += (self._matrix[:, columns] if rows is None else self._matrix[rows[:, None], columns]) @ q
+            return
         if not self._held or exact:
             self.entries += (self.m if rows is None else len(rows)) * len(columns)
             (self._exact if exact else self._fast).matvec(q, rows, columns, out)
@@ -133,6 +150,7 @@ class _Part:
 
     def __init__(self, whole, points):
         self._whole, self._points, self.m, self.width = whole, points, len(points), whole.width
+        self.is_exact = whole.is_exact
 
     @property
     def entries(self):
@@ -156,5 +174,7 @@ class _Part:
 
 # Features from which on sparse loops may pay, and the part of them that may be other than 0.
 _MANY, _FULL = 64, 0.25
+# Points of which the whole matrix takes no time.
+_FEW = 256
 # Rows that are computed together.
 _ROWS = 1024

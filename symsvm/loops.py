@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit, prange
 
+from symsvm.ops.alone import alone
+
 __all__ = ["gap", "gather", "held_product", "mirror", "move", "survey", "violators"]
 
 
@@ -83,6 +85,7 @@ def _mirror(K, low, high, first, last):
                 row[r] = K[r, c]
 
 
+@alone
 @njit(cache=True, parallel=True)
 def mirror(K, low, high):
     """K_ji = K_ij for the rows i from low to high and the columns j before low, a square at a time."""
@@ -101,6 +104,7 @@ def _gather_row(K, r, columns, target):
         target[j] = source[c] if c <= r else K[c, r]
 
 
+@alone
 @njit(cache=True, parallel=True)
 def gather(K, rows, columns, out):
     """out_ij = K of the chosen rows and columns, of a symmetric K that is there left of its diagonal only."""
@@ -121,6 +125,7 @@ def _held_dot(K, r, columns, q):
     return total
 
 
+@alone
 @njit(cache=True, parallel=True)
 def held_product(K, rows, columns, q, out):
     """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""

@@ -221,12 +221,14 @@ class Pairs:
 
     def _run(self, want, *args):
         if want not in self._loops:
-            from symsvm.ops.tiles import compile_tiles  # Numba is loaded when it is first needed
+            from symsvm.ops.alone import alone  # Numba is loaded when it is first needed
+            from symsvm.ops.tiles import compile_tiles
 
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
-            self._loops[want], _ = compile_tiles(form.epilogue, hs, *counts, want, self.kinds)
+            tiles, _ = compile_tiles(form.epilogue, hs, *counts, want, self.kinds)
+            self._loops[want] = alone(tiles)
         rows, columns, q, out = args
         self._loops[want](rows, columns, *self.data, q, out)
 

@@ -252,6 +252,8 @@ def checked_run(tol, max_iter, time_limit, callback):
     """The arguments of a run as numbers."""
     if time_limit is not None:
         time_limit = number(time_limit, "time_limit")
+        if time_limit < 0:
+            raise ValueError(f"time_limit must not be negative, got {time_limit}.")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
     return number(tol, "tol", positive=True), None if max_iter is None else count(max_iter, "max_iter"), time_limit

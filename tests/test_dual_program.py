@@ -1,6 +1,8 @@
 """The fast solver as users meet it: every dual, every stop, warm starts, paths, classes, sparse points, diagnoses."""
 
 import io
+import os
+import subprocess
 import sys
 import warnings
 
@@ -391,3 +393,22 @@ def test_the_same_bits_twice_and_the_callers_threads_as_they_were():
 def test_bad_programs_say_what_is_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_runs_in_two_threads_where_numba_has_its_own_pool_only():
+    code = (
+        "import numpy as np, numba\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from symsvm.kernels import RBF\n"
+        "from symsvm.objectives import KernelDual, csvc\n"
+        "from symsvm.solvers import solve\n"
+        "rng = np.random.default_rng(0)\n"
+        "X, y = rng.normal(size=(1200, 3)), np.where(rng.random(1200) < 0.5, 1.0, -1.0)\n"
+        "with ThreadPoolExecutor(2) as pool:\n"
+        "    tasks = [pool.submit(lambda: solve(KernelDual(csvc(y, 1.0), X, RBF(1.0))).W) for _ in range(4)]\n"
+        "    values = {round(t.result(), 6) for t in tasks}\n"
+        "print(numba.threading_layer(), len(values))\n"
+    )
+    env = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    assert run.stdout == "workqueue 1\n", run.stderr

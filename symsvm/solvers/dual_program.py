@@ -139,9 +139,9 @@ def solve_dual(
         gram.product(beta[support], None, support, Kz, exact=True)
         return program.certificate(Kz, z, tol=tol, is_psd=is_psd)
 
+    b, violation = program.multipliers(program.gradient(result.Kz, z), z)
     if result.stopped != "tol":
-        _warn(diagnosis(program, gram, is_psd, result.z, tol), result, tol)
-    b, _ = program.multipliers(program.gradient(result.Kz, z), z)
+        _warn(diagnosis(program, gram, is_psd, z, tol), result, violation, tol)
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
     lam = factor * z
     return Solution(lam, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
@@ -188,17 +188,19 @@ def _start(program, start, factor):
 
 
 def _ratio(old, new, here):
-    """The factor between all bounds of two programs, for z to grow with C; 1 if there is none."""
-    before = np.concatenate([old.lower, old.upper])
-    now = np.concatenate([new.lower[here], new.upper[here]])
+    """The factor between all bounds of two programs, or between all 1 / D, for z to grow with C; 1 if there is none."""
+    before, now = np.concatenate([old.lower, old.upper]), np.concatenate([new.lower[here], new.upper[here]])
     used = (before != 0) & np.isfinite(before)
+    if not used.any():  # squared losses: D = 1 / (2 C)
+        before, now = new.diagonal[here], old.diagonal
+        used = before > 0
     if not used.any() or not np.isfinite(now[used]).all():
         return 1.0
     ratios = now[used] / before[used]
     return float(ratios[0]) if np.ptp(ratios) <= 1e-12 * abs(ratios[0]) else 1.0
 
 
-def _warn(reasons, result, tol):
+def _warn(reasons, result, violation, tol):
     from sklearn.exceptions import ConvergenceWarning
 
     why = {
@@ -209,7 +211,6 @@ def _warn(reasons, result, tol):
         "stalled": "where rounding leaves no step that helps",
         "diverged": "before a step to where the objective is not finite",
     }[result.stopped]
-    violation = result.trace[-1].violation
     text = [f"stopped {why} with a violation of {violation:.2g}, above tol={tol:g}; the point is feasible."]
     text += [sentence[0].upper() + sentence[1:] for sentence in reasons]
     warnings.warn(" ".join(text), ConvergenceWarning, stacklevel=_caller())

@@ -30,7 +30,7 @@ class State:
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
         kept = gram.kept is not None and gram.kept.adopt(qp)
-        self.accurate = self._needs_float64()  # products in float64
+        self.accurate = gram.is_exact or self._needs_float64()  # products in float64
         self.working = gram.kept if kept else WorkingSet(qp, gram, "float64" if self.accurate else "float32")
         self.Kz, self.F = np.zeros(qp.m), np.zeros(qp.n)
         self.is_exact, self.is_polished, self.steps = True, False, 0  # is_fresh: exact, and not a sum of many products
