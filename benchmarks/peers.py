@@ -283,6 +283,15 @@ def own_kernel(row):
     print(f"{row.name}: RBF {best[0]:.3f} s, the same as a pair_kernel {best[1]:.3f} s, {best[1] / best[0]:.2f} x")
 
 
+def through_the_estimator(row):
+    """SVC or SVR beside the solver that it calls, in turns."""
+    (fit, _), (run, _) = estimator(symsvm, row), ours(row)
+    fit(), run()
+    best = [min(times) for times in zip(*((timed(fit)[0], timed(run)[0]) for _ in range(3)), strict=True)]
+    kind = "SVR" if row.kind == "svr" else "SVC"
+    print(f"{row.name}: {kind}.fit {best[0]:.4f} s, the solver {best[1]:.4f} s, {best[0] / best[1]:.2f} x")
+
+
 def prediction():
     """10 000 images against 4000 support vectors."""
     from sklearn.svm import SVC
@@ -378,7 +387,7 @@ def chart(table, path):
 def main():
     main_rows, large = rows()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    every = [*main_rows, *large, "kernel", "prediction", "big"]
+    every = [*main_rows, *large, "kernel", "estimator", "prediction", "big"]
     parser.add_argument("--rows", nargs="+", default=every, choices=every, metavar="NAME", help=", ".join(every))
     parser.add_argument("--only", nargs="+", metavar="PEER", help="contestants, all by default")
     parser.add_argument("--chart", default="out/peers.png", help="where the chart goes")
@@ -396,6 +405,9 @@ def main():
     print()
     if "kernel" in args.rows:
         own_kernel(main_rows["synth-100"]())
+    if "estimator" in args.rows:
+        for make in main_rows.values():
+            through_the_estimator(make())
     if "prediction" in args.rows:
         prediction()
     if "big" in args.rows:

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 import sklearn.svm
 from scipy import sparse
 from sklearn.base import clone
@@ -120,6 +121,31 @@ def test_a_grid_over_a_kernels_parameters_a_pipeline_and_clones():
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     assert again.certificate_.status == "optimal"
     assert "SVC" in fitted._repr_html_()
+
+
+@pytest.mark.parametrize("make", [SVC, NuSVC, LinearSVC])
+def test_weights_are_routed_to_where_they_are_asked_for(make):
+    X, y = MOONS
+    weights = np.where(y == y[0], 1.5, 0.8)
+    scaled = StandardScaler().fit_transform(X)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        asked = make().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        line = make_pipeline(scaler, asked).fit(X, y, sample_weight=weights)
+        search = GridSearchCV(make_pipeline(scaler, asked), {}, cv=2).fit(X, y, sample_weight=weights)
+        with pytest.raises(ValueError, match=make.__name__):
+            make_pipeline(scaler, make()).fit(X, y, sample_weight=weights)
+    values = make().fit(scaled, y, sample_weight=weights).decision_function(scaled)
+    for fitted in (line, search):
+        np.testing.assert_allclose(fitted.decision_function(X), values, rtol=1e-9)
+    assert np.abs(values - make().fit(scaled, y).decision_function(scaled)).max() > 1e-3
+
+
+def test_a_diagram_shows_a_model_and_its_kernel():
+    with sklearn.config_context(display="diagram"):
+        page = make_pipeline(StandardScaler(), SVC(kernel=RBF(0.5)))._repr_html_()
+    assert "StandardScaler" in page
+    assert "RBF(sigma=0.5)" in page
 
 
 @pytest.mark.parametrize("scheme", ["ovo", "ovr", "dag"])
