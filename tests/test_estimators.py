@@ -130,14 +130,14 @@ def test_weights_are_routed_to_where_they_are_asked_for(make):
     scaled = StandardScaler().fit_transform(X)
     with sklearn.config_context(enable_metadata_routing=True):
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        asked = make().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        asked = make().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         line = make_pipeline(scaler, asked).fit(X, y, sample_weight=weights)
-        search = GridSearchCV(make_pipeline(scaler, asked), {}, cv=2).fit(X, y, sample_weight=weights)
+        search = GridSearchCV(asked, {}, cv=2).fit(scaled, y, sample_weight=weights)
         with pytest.raises(ValueError, match=make.__name__):
             make_pipeline(scaler, make()).fit(X, y, sample_weight=weights)
     values = make().fit(scaled, y, sample_weight=weights).decision_function(scaled)
-    for fitted in (line, search):
-        np.testing.assert_allclose(fitted.decision_function(X), values, rtol=1e-9)
+    for found in (line.decision_function(X), search.decision_function(scaled)):
+        np.testing.assert_allclose(found, values, rtol=1e-9)
     assert np.abs(values - make().fit(scaled, y).decision_function(scaled)).max() > 1e-3
 
 
