@@ -14,8 +14,8 @@ from symsvm.kernels import RBF, Constant, Kernel, Laplacian, Linear, Polynomial,
 from symsvm.matvec import kernel_matvec
 from symsvm.objectives import CSVC, KernelDual, Objective, QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
 from symsvm.paper import SVM_parallel
-from symsvm.program import Program, Solution, compile
-from symsvm.solvers import AcceleratedGradient, Decomposition, ProjectedGradient, path, solve
+from symsvm.program import Program, Solution
+from symsvm.solvers import AcceleratedGradient, Decomposition, ProjectedGradient, compile, list_solvers, path, solve
 from symsvm.spectrum import mercer
 from symsvm.sums import sum_over
 from symsvm.version import __version__
@@ -53,6 +53,7 @@ __all__ = [
     "explain",
     "grad",
     "kernel_matvec",
+    "list_solvers",
     "mercer",
     "nu_svc",
     "nu_svr",

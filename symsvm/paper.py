@@ -26,8 +26,7 @@ from symsvm.objectives import CSVC, Platt
 from symsvm.objectives.dual import decision, decisions, intercept
 from symsvm.objectives.platt import probability
 from symsvm.oracle import Oracle
-from symsvm.program import compile
-from symsvm.solvers import ProjectedGradient
+from symsvm.solvers import ProjectedGradient, compile
 from symsvm.spectrum import lambda_max
 from symsvm.validation import choice, count, dtype, number, points, signs
 

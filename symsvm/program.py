@@ -17,7 +17,7 @@ from symsvm.rewrites import MEMORY, TILE
 from symsvm.validation import count, number
 from symsvm.validation import dtype as _dtype
 
-__all__ = ["Info", "Program", "Solution", "check_names", "checked_run", "compile", "traced", "values_of"]
+__all__ = ["Info", "Program", "Solution", "check_names", "checked_run", "traced", "values_of"]
 
 # Arguments of Program.run that a free input cannot be called by.
 _RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
@@ -86,25 +86,6 @@ def traced(infos):
     """The arrays of a list of `Info`, without the entries that nobody counted."""
     names = [f.name for f in fields(Info) if getattr(infos[0], f.name) is not None]
     return {name: np.array([getattr(info, name) for info in infos]) for name in names}
-
-
-def compile(objective, solver, *, mode=None, memory=None, dtype=None):
-    """Compile an objective and a solver into a `Program`.
-
-    Free inputs of the objective's graphs (other than its variable) become arguments of `Program.run`, by name. Shared
-    variables are read when a run begins, numbers are inputs of what is compiled: objectives of the same structure share
-    one compilation, whatever C, sigma, the data and their number are.
-
-    Parameters
-    ----------
-    objective, solver : an `Objective`, and a solver such as `ProjectedGradient()`.
-    mode : the backend, "NUMBA" (default), "JAX" or another PyTensor mode.
-    memory : bytes that arrays beside the data may take, 1 GiB by default. A Gram matrix that fits is computed once a
-        run, another one a tile at a time in each step.
-    dtype : "float32" or "float64" to compute in; by default that of the objective. Certificates are in float64.
-    """
-    own = getattr(solver, "program", Program)  # a solver may run otherwise than by steps
-    return own(objective, solver, mode=mode, memory=memory, dtype=dtype)
 
 
 class Program:

@@ -251,6 +251,8 @@ def test_bad_objectives_say_what_is_wrong():
         with pytest.raises(TypeError, match=message):
             program.run([1.0], **arguments)
     with pytest.raises(TypeError, match="solver must be a solver such as"):
+        compile(objective, 3)
+    with pytest.raises(ValueError, match="solver must be one of .*, got 'pg'"):
         compile(objective, "pg")
     with pytest.raises(TypeError, match="objective must be a symsvm Objective"):
         compile(W, ProjectedGradient(0.1))

@@ -203,7 +203,7 @@ class SVC(_Classifier):
     calibration : None, "sigmoid" or "isotonic": probabilities by cross-validation.
     fit_intercept, penalize_intercept, intercept_scaling : b free, as the weight of a constant feature, or none.
     random_state : the seed of the calibration's folds.
-    solver : "auto", "decomposition", "accelerated-gradient", "projected-gradient", or a solver object.
+    solver : "auto" (which is "decomposition"), another name of `symsvm.list_solvers("dual")`, or a solver object.
     mode : the backend, "NUMBA" or "JAX".
     shrinking, cache_size : of scikit-learn; this solver shrinks where it helps and has no cache: they change nothing.
 

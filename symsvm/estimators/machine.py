@@ -10,20 +10,14 @@ from symsvm.gram import Gram
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from symsvm.objectives import KernelDual
 from symsvm.oracle import Oracle
-from symsvm.program import compile
-from symsvm.solvers import AcceleratedGradient, Decomposition, ProjectedGradient
+from symsvm.solvers import Decomposition, compile
 from symsvm.solvers.dual_program import solve_dual
+from symsvm.solvers.registry import chosen
 from symsvm.validation import choice, number
 
 __all__ = ["KernelMachine"]
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
-SOLVERS = {
-    "auto": Decomposition,
-    "decomposition": Decomposition,
-    "accelerated-gradient": AcceleratedGradient,
-    "projected-gradient": ProjectedGradient,
-}
 
 
 class KernelMachine(Certified):
@@ -134,7 +128,7 @@ class KernelMachine(Certified):
 
     def _solve(self, program, gram):
         """Solve one program with the solver that was asked for."""
-        solver = self._solver()
+        solver = chosen(self.solver, KernelDual.problem)
         kernel = gram.kernel
         limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
         if isinstance(solver, Decomposition):
@@ -143,11 +137,6 @@ class KernelMachine(Certified):
         limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
         X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
         return compile(KernelDual(program, X, kernel), solver, mode=self.mode).run(tol=self.tol, **limits)
-
-    def _solver(self):
-        if isinstance(self.solver, str):
-            return SOLVERS[choice(self.solver, "solver", tuple(SOLVERS))]()
-        return self.solver
 
     def _keep(self, X, support, solutions):
         """Keep support vectors and what the solutions say; certificates are computed when they are read."""

@@ -77,6 +77,8 @@ class CSVC(Objective):
     kernel : a `Kernel`.
     """
 
+    problem = "dual"
+
     def __init__(self, lam, X, y, C, kernel):
         # Numbers of the kernel in shared variables: objectives that differ in them alone share a compilation.
         lifted = kernel.lift(lambda name, value: pytensor.shared(np.asarray(value, dtype=lam.dtype), name=name))

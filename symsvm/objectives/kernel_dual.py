@@ -36,6 +36,8 @@ class KernelDual(Objective):
     KernelDual(3 variables, 3 points, Linear())
     """
 
+    problem = "dual"
+
     def __init__(self, program, X, kernel, *, is_convex=None):
         if not isinstance(program, QuadraticProgram):
             raise TypeError(f"program must be a QuadraticProgram such as csvc(y, C), got {program!r}.")

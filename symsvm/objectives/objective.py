@@ -36,6 +36,8 @@ class Objective:
     Objective(W of lam, 0 <= lam <= 2, a.lam = 0)
     """
 
+    problem = "smooth"  # which solvers suit it; see `symsvm.list_solvers`
+
     def __init__(self, W, variable, lower=0.0, upper=np.inf, equality=None, is_convex=None):
         W = pt.as_tensor(W)
         if W.ndim != 0:

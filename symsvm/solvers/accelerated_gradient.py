@@ -4,6 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from symsvm.compiler import value_and_grad
+from symsvm.solvers.card import Card
 
 __all__ = ["AcceleratedGradient"]
 
@@ -47,6 +48,14 @@ class AcceleratedGradient:
     optimal [1.5 1.5]
     """
 
+    card = Card(
+        name="accelerated-gradient",
+        problems=("dual", "smooth"),
+        backends=("numba", "jax"),
+        equation="x <- project(lam - grad W(lam) / L), lam <- project(x + (t - 1) / t' (x - x_old))",
+        reference="Beck and Teboulle (2009); O'Donoghue and Candes (2015)",
+        accuracy="a KKT violation of tol; W - W* falls as 1 / k^2",
+    )
     takes_back = True  # also a step to where W is not finite
 
     @property

@@ -13,6 +13,7 @@ from symsvm.objectives import KernelDual, Objective
 from symsvm.program import Solution, check_names, checked_run, traced, values_of
 from symsvm.progress import Progress
 from symsvm.rewrites import MEMORY
+from symsvm.solvers.card import Card
 from symsvm.solvers.decompose import decompose
 from symsvm.solvers.diagnosis import diagnosis
 from symsvm.solvers.quadratic import Quadratic
@@ -41,6 +42,15 @@ class Decomposition:
     >>> solution.lam.round(4).tolist(), round(solution.b, 4), solution.certificate.status
     ([-0.8889, 0.8889, 0.0], 0.3333, 'optimal')
     """
+
+    card = Card(
+        name="decomposition",
+        problems=("dual", "smooth"),
+        backends=("numba",),
+        equation="z_W <- argmin 1/2 z_W.K_WW z_W + (K z + p - K_WW z_W).z_W over working sets W",
+        reference="Joachims (1999); Fan, Chen and Lin (2005)",
+        accuracy="a KKT violation of tol, confirmed in float64; of a smooth W, only a quadratic one",
+    )
 
     def __init__(self, *, seed=0):
         self.seed = seed

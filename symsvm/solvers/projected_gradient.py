@@ -5,6 +5,7 @@ from pytensor.graph.replace import graph_replace
 
 from symsvm.compiler import value_and_grad
 from symsvm.projections import P, Pi
+from symsvm.solvers.card import Card
 from symsvm.validation import choice, number
 
 __all__ = ["ProjectedGradient"]
@@ -25,6 +26,15 @@ class ProjectedGradient:
     projection : "exact" projects onto the feasible set. "paper" applies P and then Pi (Eq. 26), which is not the
         projection onto the intersection of both sets: it neither ends feasible nor at the minimum.
     """
+
+    card = Card(
+        name="projected-gradient",
+        problems=("dual", "smooth"),
+        backends=("numba", "jax"),
+        equation="lam <- project(lam - alpha grad W(lam))",
+        reference="Eq. 25; Bertsekas, Nonlinear Programming (1999)",
+        accuracy="a KKT violation of tol; steps in proportion to the condition of K",
+    )
 
     def __init__(self, alpha=None, *, beta=0.0, projection="exact"):
         self.alpha = None if alpha is None else number(alpha, "alpha", positive=True)
