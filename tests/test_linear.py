@@ -151,6 +151,7 @@ ESTIMATORS = [
     *(LinearSVC(loss=loss, penalize_intercept=False) for loss in ("hinge", "squared_hinge")),
     LinearSVC(loss="hinge", fit_intercept=False, C=100.0),
     LinearSVC(multi_class="ovo", class_weight="balanced"),
+    *(LinearSVC(multi_class="crammer_singer", fit_intercept=b, C=C) for b in (True, False) for C in (0.1, 1.0, 100.0)),
     *(LinearSVR(loss=loss, penalize_intercept=p) for loss in LOSSES[2:] for p in (True, False)),
     LinearSVR(loss="squared_epsilon_insensitive", penalty="l1", epsilon=0.1),
 ]
@@ -393,13 +394,25 @@ def test_crammer_singer(C, intercept):
         assert warm.n_iter <= first.n_iter
 
 
-def test_crammer_singer_weights_and_stops():
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_crammer_singer_weights(C, intercept):
+    for shape in ((30, 4), (15, 25)):
+        X, *_ = problem(*shape, seed=11)
+        y, weights = np.arange(len(X)) % 3, np.arange(len(X)) % 4
+        used = weights > 0
+        weighted = solve_crammer_singer(X, y, C * weights, intercept=intercept)
+        copied = solve_crammer_singer(np.repeat(X, weights, axis=0), np.repeat(y, weights), C, intercept=intercept)
+        removed = solve_crammer_singer(sparse.csr_matrix(X[used]), y[used], C * weights[used], intercept=intercept)
+        for other in (copied, removed):
+            np.testing.assert_allclose(weighted.w, other.w, atol=1e-7 * max(1.0, np.abs(weighted.w).max()))
+            np.testing.assert_allclose(weighted.intercept, other.intercept, atol=1e-7)
+        assert (weighted.dual[~used] == 0).all()
+
+
+def test_crammer_singer_stops():
     X, *_ = problem(30, 4, seed=11)
     y = np.arange(30) % 3
-    weights = np.arange(30) % 4
-    weighted = solve_crammer_singer(X, y, 0.5 * weights, tol=1e-8)
-    copied = solve_crammer_singer(np.repeat(X, weights, axis=0), np.repeat(y, weights), 0.5, tol=1e-8)
-    np.testing.assert_allclose(weighted.w, copied.w, atol=1e-5)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         early = solve_crammer_singer(X, y, 100.0, max_iter=2)
     assert early.stopped == "max_iter"

@@ -1,37 +1,31 @@
-"""The machine of Crammer and Singer: k classes in one problem, linear, with the l2 penalty.
+"""The solver of Crammer and Singer's machine, k classes in one problem, linear, with the l2 penalty.
 
-    (P)   minimise  1/2 sum_m |u_m|^2 + sum_i C_i max_m (e_im + f_im - f_i,y_i),      f_im = x_i.w_m + s b_m,
-
-e_im = 1 for m != y_i, else 0. In the dual, u_m = sum_i z_im (x_i, s) and
-
-    minimise  1/2 sum_m |u_m|^2 + sum_im e_im z_im    subject to    z_im <= C_i where m = y_i, else 0,  sum_m z_im = 0.
-
-With G_im = e_im + f_im at u = u(z), the gap is a sum of terms that are at least 0,
-
-    P - D = sum_i sum_m (c_im - z_im) (max_m G_im - G_im)            c_im the bound of z_im,
-
-and z is optimal when max_m G_im <= G_im wherever z_im is below its bound; the violation is how far that fails. The
-solver goes over the points in random order. With the others fixed, and A = |x_i|^2 + s^2, B = G - A z_i, the best z_im
-is min(c_im, (beta - B_m) / A), where sorting gives the beta with sum_m z_im = 0. A class whose z_im is at its bound and
-whose G_im is less than the others' rests for that point (Keerthi, Sundararajan, Chang, Hsieh and Lin, A sequential dual
-method for large scale multi-class linear SVMs, 2008).
+The problem is in `symsvm.linear.classes_problem`. The solver goes over the points in random order. With the others
+fixed, and A = |x_i|^2 + s^2, B = G - A z_i, the best z_im is min(c_im, (beta - B_m) / A), where sorting gives the beta
+with sum_m z_im = 0. A class whose z_im is at its bound and whose G_im is less than the others' rests for that point
+(Keerthi, Sundararajan, Chang, Hsieh and Lin, A sequential dual method for large scale multi-class linear SVMs, 2008).
+Once the gap is small, steps on the face of the point follow on every few passes; see `symsvm.linear.face`.
 """
 
 import numpy as np
 from numba import njit
 
-from symsvm.certificate import Certificate
+from symsvm.linear.classes_problem import ClassesProblem
 from symsvm.linear.coordinate_descent import _random
-from symsvm.linear.linear_problem import Measure
+from symsvm.linear.face import close, face_descent
 from symsvm.linear.linear_solution import LinearSolution, follow
 from symsvm.linear.rows import FAST, Rows
 from symsvm.linear.solve_linear import checked_C
 from symsvm.program import checked_run
 from symsvm.validation import count, number
 
-__all__ = ["ClassesProblem", "solve_crammer_singer"]
+__all__ = ["solve_crammer_singer"]
 
 VISITS = 10  # to each point, on average, between two looks at the whole problem
+NEAR = 1e-3  # the gap, as a share of P, below which the descent on a face follows on that
+SLOW = 0.5  # the share of the gap that is left by passes that are slow: the same
+FACE = 60  # iterations on a face
+LAST = 20  # descents on a face until the end is given up
 _LOOP = {"cache": True, "nogil": True, **FAST}
 
 
@@ -45,67 +39,6 @@ def _scores(values, points, s, U, classes, G):
             G[a] += x * row[classes[a]]
     for a in range(len(classes)):
         G[a] += s * U[last, classes[a]]
-
-
-@njit(**_LOOP)
-def _assess(flat, dense, s, y, C, U, Z):
-    """sum C_i max(...), sum e z, sum of the terms of the gap, and the largest violation."""
-    values, points, begins = flat
-    n, k = Z.shape
-    classes, G = np.arange(k), np.empty(k)
-    loss = linear = gap = worst = 0.0
-    for i in range(n):
-        if C[i] == 0:
-            continue
-        G[:] = 1.0
-        G[y[i]] = 0.0
-        row = slice(begins[i], begins[i + 1])
-        _scores(values[row], points if dense else points[row], s, U, classes, G)
-        top = G.max()
-        loss += C[i] * (top - G[y[i]])
-        for m in range(k):
-            bound = C[i] if m == y[i] else 0.0
-            if Z[i, m] < bound:
-                gap += (bound - Z[i, m]) * (top - G[m])
-                worst = max(worst, top - G[m])
-            if m != y[i]:
-                linear += Z[i, m]
-    return loss, linear, gap, worst
-
-
-@njit(**_LOOP)
-def _combined(flat, dense, s, Z, U):
-    """U = [X s]'Z."""
-    values, points, begins = flat
-    last, k = U.shape[0] - 1, U.shape[1]
-    U[:] = 0.0
-    for i in range(Z.shape[0]):
-        row = slice(begins[i], begins[i + 1])
-        x, p = values[row], points if dense else points[row]
-        for m in range(k):
-            a = Z[i, m]
-            if a != 0:
-                for l in range(len(x)):
-                    U[p[l], m] += a * x[l]
-                U[last, m] += s * a
-
-
-@njit(**_LOOP)
-def _close(z, own, bound):
-    """sum_m z_m = 0 up to one rounding, bounds kept: z_own is what the others leave, else the least z takes the rest.
-
-    What should be 0 is 0 then: a rounding there would count as a point that is not at its bound.
-    """
-    others, least = 0.0, -1
-    for m in range(len(z)):
-        if m != own:
-            others += z[m]
-            if least < 0 or z[m] < z[least]:
-                least = m
-    if z[own] < bound:
-        z[own] = min(bound, -others)
-    if -others > bound or z[own] == bound:
-        z[least] = min(z[least] - (others + z[own]), 0.0)
 
 
 @njit(**_LOOP)
@@ -180,7 +113,7 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
                     new[m] = min(bound if m == own else 0.0, (beta - B[a]) / A[i])
                 else:
                     new[m] = bound if m == own else (-bound if m == (0 if own != 0 else 1) else 0.0)
-            _close(new, own, bound)
+            close(new, own, bound)
             count = 0
             for m in range(k):
                 if new[m] != z[m]:
@@ -208,65 +141,70 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
     return most, False
 
 
-class ClassesProblem:
-    """The problem of Crammer and Singer; see the head of this file. y are classes 0 .. k - 1."""
+class _Descent:
+    """The state of the passes: z, the order of the points, and which classes rest for which point."""
 
-    def __init__(self, rows, y, C, k):
-        self.rows, self.k = rows, k
-        self.y = np.ascontiguousarray(y, dtype="int64")
-        self.C = np.array(np.broadcast_to(np.asarray(C, dtype="float64"), rows.n))
+    def __init__(self, problem, z, seed):
+        self.problem, self.z = problem, z.copy()
+        self.order = np.flatnonzero(problem.C > 0).astype("uint64")
+        self.classes = np.tile(np.arange(problem.k), (problem.rows.n, 1))
+        self.sizes = np.empty(problem.rows.n, dtype="int64")
+        self.state = np.array([0x9E3779B97F4A7C15 ^ (seed * 2654435761 + 1)], dtype="uint64")
+        self.memory = np.zeros(4)
+        self.wake()
 
-    def combined(self, z):
-        """u = [X s]'z (d + 1, k)."""
-        U = np.empty((self.rows.d + 1, self.k))
-        _combined(self.rows.flat, not self.rows.sparse, self.rows.s, z, U)
-        return U
+    def wake(self):
+        """Nobody rests."""
+        self.memory[:3] = len(self.order), 1.0, 1.0
+        self.sizes[:] = self.problem.k
 
-    def measure(self, u, z, *, f=None):
-        """Measure z, with u = u(z). Return (Measure, z)."""
-        rows = self.rows
-        loss, linear, gap, worst = _assess(rows.flat, not rows.sparse, rows.s, self.y, self.C, u, z)
-        half = 0.5 * float(np.einsum("ij,ij->", u, u))
-        bounds = np.zeros_like(z)
-        bounds[np.arange(rows.n), self.y] = self.C
-        outside = max(0.0, float(np.max(z - bounds)), float(np.max(np.abs(z.sum(axis=1)))))
-        return Measure(half + loss, -half - linear, gap, worst, outside), z
-
-    def certificate(self, u, z, tol):
-        """The `Certificate` of z in float64 from the data: W = -D, optimal if the measure reaches tol."""
-        measure, z = self.measure(self.combined(z), z)
-        rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
-        word = "optimal" if measure.reaches(tol) else "feasible"
-        gap = measure.primal, measure.dual, measure.gap
-        if not np.isfinite(measure.gap):
-            word, gap = "diverged", (None, None, None)
-        elif measure.infeasibility > rounding:
-            word, gap = "infeasible", (None, None, None)
-        b = u[-1].copy() if self.rows.s else None
-        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, word, tol)
+    def passes(self, most, tol):
+        """See `_passes`; return u as well."""
+        p, rows = self.problem, self.problem.rows
+        self.memory[1] = max(self.memory[1], tol)
+        own = p.combined(self.z), self.z, self.order, self.classes, self.sizes, self.state, self.memory
+        limits = int(min(2**40, most)), float(VISITS * len(self.order)), tol
+        done, settled = _passes(rows.flat, not rows.sparse, rows.s, rows.squares, p.y, p.C, *own, *limits)
+        return done, settled, p.combined(self.z)
 
 
 def _descend(problem, z, *, tol, seed, most):
-    """Yield (passes so far, u, z) until rounding leaves no step."""
-    rows, C = problem.rows, problem.C
-    z, total, inner, last = z.copy(), 0, 0.5 * tol, None
-    order = np.flatnonzero(C > 0).astype("uint64")
-    classes = np.tile(np.arange(problem.k), (rows.n, 1))
-    sizes = np.full(rows.n, problem.k)
-    state = np.array([0x9E3779B97F4A7C15 ^ (seed * 2654435761 + 1)], dtype="uint64")
-    memory = np.array([len(order), max(10 * tol, 1.0), 1.0, 0.0])
-    own = order, classes, sizes, state, memory
+    """Yield (passes and steps so far, u, z) until rounding leaves no step."""
+    descent, total, inner, last, gap = _Descent(problem, z, seed), 0, 0.5 * tol, None, np.inf
     while True:
-        u = problem.combined(z)
-        limits = int(min(2**40, most - total)), float(VISITS * len(order)), inner
-        done, settled = _passes(rows.flat, not rows.sparse, rows.s, rows.squares, problem.y, C, u, z, *own, *limits)
+        done, settled, u = descent.passes(most - total, inner)
         total += done
-        yield total, problem.combined(z), z.copy()
+        z = descent.z.copy()
+        measure = yield total, u, z, None, settled
         if settled:
             if last is not None and np.array_equal(last, z):
                 return
-            last, inner = z.copy(), 0.25 * inner
-            memory[1] = max(memory[1], inner)
+            last, inner = z, 0.25 * inner
+        elif measure.gap <= NEAR * measure.primal or measure.gap > SLOW * gap:
+            u, z, f, _ = face_descent(problem, z, iterations=FACE, share=0.03)
+            total += 1
+            yield total, u, z, f, False
+            descent.z = z.copy()
+            descent.wake()
+        gap = measure.gap
+
+
+def _last(problem, z):
+    """Go on until rounding leaves no step: descents on the face, and passes to correct it."""
+    descent, total, least = _Descent(problem, z, 0), 0, np.inf
+    for _ in range(LAST):
+        u, z, f, _ = face_descent(problem, descent.z, iterations=10 * FACE, share=1e-13)
+        total += 1
+        yield total, u, z, f
+        found = problem.measure(u, z, f=f)[0].violation
+        if found <= 1e-13 * (1 + np.abs(f).max()) or (found > 0.5 * least and least < 1e-10):
+            return
+        least = min(found, least)
+        descent.z = z.copy()
+        descent.wake()
+        done, _, u = descent.passes(np.inf, 0.1 * found)
+        total += done
+        yield total, u, descent.z.copy()
 
 
 def solve_crammer_singer(
@@ -313,6 +251,7 @@ def solve_crammer_singer(
     seed = count(seed, "seed")
     stages = [("sequential dual", lambda best, most: _descend(problem, z, tol=tol, seed=seed, most=most))]
     options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
+    options["last"] = ("polish", lambda best, most: _last(problem, best[2])) if rows.small else None
     (_, u, z_best), stopped, n_iter, trace, algorithm = follow(stages, problem.measure, **options)
 
     def certify():

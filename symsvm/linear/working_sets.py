@@ -59,8 +59,9 @@ def working_sets(problem, u):
         options = {"loss": problem.loss, "penalty": "l1", "epsilon": problem.epsilon, "free": problem.free}
         part = LinearProblem(_columns(rows, S), problem.t, problem.C, **options)
         both = np.append(S, rows.d)
-        for steps, x, y, f in proximal_newton(part, u[both]):
+        for steps, x, y, _ in proximal_newton(part, u[both]):
             if steps and violations(x, part.rows.transposed(y), part.reg).max() <= SHARE * worst:
                 break
         u[both] = x
+        f = rows.product(u)
         done += max(steps, 1)
