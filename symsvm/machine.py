@@ -24,8 +24,8 @@ def machine_of(objective, given, solver, mode, memory, dtype):
 
     `given` are the leaves of the objective's graphs that a run gives values to: inputs, shared variables, numbers.
     """
-    graphs = [objective.value, *objective.bounds]
-    structure = signature([objective.variable, *given], graphs)
+    i, *row = _row(objective, solver)
+    structure = signature([objective.variable, i, *given], [objective.value, *objective.bounds, *row])
     names = tuple(v.name for v in given)
     key = structure, names, type(objective), solver.structure, mode_key(mode), memory, dtype
     if key not in _MACHINES:
@@ -51,13 +51,14 @@ class Machine:
     def __init__(self, objective, given, solver, mode, memory, dtype):
         self.mode, self.memory, self.dtype = mode, memory, dtype
         variable = objective.variable
-        graphs = [objective.value, *objective.bounds]
+        i, *row = _row(objective, solver)
+        graphs = [objective.value, *objective.bounds, *row]
         fresh = [v.type(name=v.name) for v in (variable, *given)]
         graphs = clone_replace(graphs, dict(zip((variable, *given), fresh, strict=True)))
         graphs, fresh = _typed(graphs, fresh, dtype)
         self.lam, *self.given = fresh
-        value, *bounds = graphs
-        self.objective = objective.over(value, self.lam, bounds)
+        value, *bounds = graphs[: len(graphs) - len(row)]
+        self.objective = objective.over(value, self.lam, bounds, (i, graphs[-1]) if row else None)
         first, *vectors = solver.init(self.objective, self.lam)
         shapes = [self.lam.type.shape] * len(vectors) + [()] * len(solver.start())
         self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=shape) for i, shape in enumerate(shapes)]
@@ -159,6 +160,11 @@ class Machine:
         compiled, dtypes = self._functions["exact", fits]
         W, g = compiled(*(np.asarray(x, dtype=dtype) for x, dtype in zip((lam, *values), dtypes, strict=True)))
         return float(W), np.asarray(g)
+
+
+def _row(objective, solver):
+    """(i, row i of the Hessian) for a solver that goes by rows; else an index for nothing."""
+    return objective.row if getattr(solver, "by_rows", False) else (pt.lscalar("i"),)
 
 
 def _typed(graphs, variables, dtype):

@@ -55,7 +55,8 @@ class Solution:
     b : the multiplier of the equality (the intercept of a classifier), None without one, an array for several.
     feasible : lam itself if it is feasible, else its projection onto the feasible set.
     stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `diverged` (the next W would
-        not be finite; lam is the last point before) or `stalled` (rounding leaves no step that changes anything).
+        not be finite; lam is the last point before), `stalled` (rounding leaves no step that changes anything) or
+        `rest` (the solver's own rule finds nothing to change).
     n_iter : the number of steps.
     trace : arrays, an entry an iteration: `iteration`, `seconds`, `W`, `violation` and what else an `Info` holds.
     certify : the function that makes the certificate.
@@ -115,7 +116,7 @@ class Program:
         self.machine.compile_ahead()
 
     def steps(self, first, data=()):
-        """Yield (lam, W(lam), grad W(lam), next lam) for ever: the loop that every run is made of.
+        """Yield (lam, W(lam), grad W(lam), next lam), for ever or until the solver rests: the loop of every run.
 
         `first` are the vectors that a state begins with, lam and the solver's own. A point without a finite W is passed
         over if the solver takes such steps back.
@@ -125,29 +126,36 @@ class Program:
         prepare, step = self.machine.compiled(lam, values)
         constants = prepare(*values)
         passes, takes_back = False, getattr(self.solver, "takes_back", False)
+        rests = getattr(self.solver, "rests", None)  # whether nothing will change any more, by the solver's own rule
         while True:
             new, *state, W, g = step(lam, *state, *constants, *values)  # the state stays where it was computed
             new, W = np.asarray(new), float(W)
             if np.isfinite(W) or not passes:
                 yield lam, W, np.asarray(g), new
+            if rests is not None and rests(*state):
+                return
             lam, passes = new, takes_back
 
     def _values(self, data):
         """The values of all that a run takes: data, what the shared variables hold now, numbers."""
         return [*data, *(v.get_value(borrow=True) for v in self._shared), *self._numbers]
 
-    def run(self, start=None, *, tol=1e-3, max_iter=1000, callback=None, time_limit=None, **data):
+    def run(self, start=None, *, tol=1e-3, max_iter=None, callback=None, time_limit=None, **data):
         """Run from `start` until the KKT violation is at most `tol`, and return a `Solution`.
 
         Parameters
         ----------
         start : the first point, projected onto the feasible set; by default the shared variable's value.
         tol : the largest KKT violation to accept.
-        max_iter, time_limit : the most steps and the most seconds; each returns the point reached.
+        max_iter, time_limit : the most steps (1000 unless told or unless the solver's are cheap) and the most seconds;
+            each returns the point reached.
         callback : a function of an `Info`; a true return value stops the run.
         data : a value for each free input of the objective, by name.
         """
+        max_iter = getattr(self.solver, "max_iter", 1000) if max_iter is None else max_iter
         tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
+        # Believe only what float64 confirms, from the data.
+        doubtful = self.dtype != "float64" or getattr(self.solver, "carries_gradient", False)
         began = time.perf_counter()
         data = values_of(self.inputs, data)
         start = self._checked(start)
@@ -155,15 +163,12 @@ class Program:
         first = self.first(start, data)
         equality = tuple(rest) or None
         rows, stopped, reached = [], None, None
-
-        def certify(lam, W, g):
-            return self.objective.certificate(lam, W, g, lower, upper, equality, tol=tol)
-
+        certify = self.objective.certifier(lower, upper, equality, tol)
         try:
             for n_iter, (lam, W, g, _) in enumerate(self.steps(first, data)):
                 certificate = certify(lam, W, g)
-                if self.dtype != "float64" and certificate.status in ("optimal", "stationary"):
-                    certificate = certify(lam, *self.exact(lam, data))  # believe only what float64 confirms
+                if doubtful and certificate.status in ("optimal", "stationary"):
+                    certificate = certify(lam, *self.exact(lam, data))
                 if certificate.status == "diverged" and reached is not None:
                     stopped = "diverged"
                     break
@@ -187,7 +192,8 @@ class Program:
                 raise
             stopped = "interrupt"
         lam, W, certificate = reached
-        if self.dtype != "float64" and certificate.status != "diverged":
+        stopped = stopped or "rest"
+        if doubtful and stopped != "tol" and certificate.status != "diverged":
             certificate = certify(lam, *self.exact(lam, data))
             W = certificate.W
         lam = np.array(lam)  # the user's own; JAX's are read-only

@@ -84,6 +84,8 @@ class CSVC(Objective):
         lifted = kernel.lift(lambda name, value: pytensor.shared(np.asarray(value, dtype=lam.dtype), name=name))
         super().__init__(W(lam, X, y, lifted), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
         self.X, self.y, self.kernel = X, y, kernel
+        i = pt.lscalar("i")
+        self.row = i, y[i] * y * each(lambda x: lifted.of(X[i], x), X)
 
     @property
     def parts(self):

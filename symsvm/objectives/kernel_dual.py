@@ -7,11 +7,12 @@ import functools
 
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
 
 from symsvm.kernels import Kernel
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.quadratic_program import QuadraticProgram
-from symsvm.sums import sum_over
+from symsvm.sums import each, sum_over
 from symsvm.validation import points
 
 __all__ = ["KernelDual"]
@@ -67,13 +68,20 @@ class KernelDual(Objective):
         return pytensor.shared(self.program.start(), name="z")
 
     @functools.cached_property
-    def value(self):
-        """The graph of the objective, a sum inside a sum."""
+    def _symbols(self):
+        """X, p, D and the kernel with its numbers in shared variables."""
         if hasattr(self.X, "tocsr"):
             raise TypeError("graphs over sparse points are not supported: use Decomposition(), or X.toarray().")
+        qp = self.program
+        vectors = self._shared(self.X, "X"), self._shared(qp.p, "p"), self._shared(qp.diagonal, "D")
+        lifted = self.kernel.lift(lambda name, value: self._shared(np.asarray(value, dtype="float64"), name))
+        return *vectors, lifted
+
+    @functools.cached_property
+    def value(self):
+        """The graph of the objective, a sum inside a sum."""
         qp, z = self.program, self.variable
-        X, p, D = self._shared(self.X, "X"), self._shared(qp.p, "p"), self._shared(qp.diagonal, "D")
-        kernel = self.kernel.lift(lambda name, value: self._shared(np.asarray(value, dtype="float64"), name))
+        X, p, D, kernel = self._symbols
         beta = z if qp.n == qp.m else z.reshape((qp.n // qp.m, qp.m)).sum(axis=0)
 
         def inner(x_i):
@@ -81,6 +89,15 @@ class KernelDual(Objective):
 
         quadratic = sum_over(lambda beta_i, x_i: beta_i * inner(x_i), beta, X) + (D * z**2).sum()
         return 0.5 * quadratic + (p * z).sum()
+
+    @functools.cached_property
+    def row(self):
+        """(i, the graph of row i of K + D), for the variables that stand for the same point the same row of K."""
+        X, _, D, kernel = self._symbols
+        i, copies = pt.lscalar("i"), self.program.n // self.program.m
+        K_i = each(lambda x: kernel.of(X[i % X.shape[0]], x), X)
+        K_i = K_i if copies == 1 else pt.concatenate([K_i] * copies)
+        return i, pt.inc_subtensor(K_i[i], D[i])
 
     @functools.cached_property
     def lower(self):

@@ -37,6 +37,7 @@ class Objective:
     """
 
     problem = "smooth"  # which solvers suit it; see `symsvm.list_solvers`
+    row = None  # (i, the graph of row i of the Hessian) for solvers that ask for single rows, where it is known
 
     def __init__(self, W, variable, lower=0.0, upper=np.inf, equality=None, is_convex=None):
         W = pt.as_tensor(W)
@@ -76,12 +77,13 @@ class Objective:
         """The graphs of the constraints: lower, upper and, with an equality, a and c."""
         return [self.lower, self.upper, *(self.equality or ())]
 
-    def over(self, value, variable, bounds):
-        """The same problem over other graphs, in the order of `bounds`."""
+    def over(self, value, variable, bounds, row=None):
+        """The same problem over other graphs, in the order of `bounds`; with the row, for solvers that go by rows."""
         other = copy.copy(self)
         other.value, other.variable = value, variable
         other.lower, other.upper, *equality = bounds
         other.equality = tuple(equality) or None
+        other.row = row
         return other
 
     def project(self, v, scale=1.0):
@@ -100,6 +102,10 @@ class Objective:
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):
         """Certify lam from the values there of W, its gradient and the constraints: a KKT residual, no gap."""
         return certify(lam, W, g, lower, upper, equality, tol=tol, is_convex=self.is_convex)
+
+    def certifier(self, lower, upper, equality, tol):
+        """A function (lam, W, g) -> `Certificate` for the points of one run, in their order."""
+        return lambda lam, W, g: self.certificate(lam, W, g, lower, upper, equality, tol=tol)
 
     def __repr__(self):
         name = self.variable.name or "v"
