@@ -12,10 +12,31 @@ from symsvm.compiler import grad
 from symsvm.explain import explain
 from symsvm.kernels import RBF, Constant, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, pair_kernel
 from symsvm.matvec import kernel_matvec
-from symsvm.objectives import CSVC, KernelDual, Objective, QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
+from symsvm.objectives import (
+    CSVC,
+    KernelDual,
+    Objective,
+    PrimalRisk,
+    QuadraticProgram,
+    csvc,
+    nu_svc,
+    nu_svr,
+    one_class,
+    svr,
+)
 from symsvm.paper import SVM_parallel
 from symsvm.program import Program, Solution
-from symsvm.solvers import AcceleratedGradient, Decomposition, ProjectedGradient, compile, list_solvers, path, solve
+from symsvm.solvers import (
+    AcceleratedGradient,
+    AdaGrad,
+    Decomposition,
+    GradientDescent,
+    ProjectedGradient,
+    compile,
+    list_solvers,
+    path,
+    solve,
+)
 from symsvm.spectrum import mercer
 from symsvm.sums import sum_over
 from symsvm.version import __version__
@@ -26,9 +47,11 @@ __all__ = [
     "SVC",
     "SVR",
     "AcceleratedGradient",
+    "AdaGrad",
     "Certificate",
     "Constant",
     "Decomposition",
+    "GradientDescent",
     "Kernel",
     "KernelDual",
     "Laplacian",
@@ -41,6 +64,7 @@ __all__ = [
     "OneClassSVM",
     "Polynomial",
     "Precomputed",
+    "PrimalRisk",
     "Program",
     "ProjectedGradient",
     "QuadraticProgram",

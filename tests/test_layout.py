@@ -24,6 +24,7 @@ ORDER = (
     "kernels",
     "projections",
     "certificate",
+    "tangents",
     "sums",
     "objectives",
     "ops",

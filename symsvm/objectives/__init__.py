@@ -4,6 +4,7 @@ from symsvm.objectives.dual import CSVC
 from symsvm.objectives.kernel_dual import KernelDual
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.platt import Platt
+from symsvm.objectives.primal_risk import PrimalRisk
 from symsvm.objectives.quadratic_program import QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "KernelDual",
     "Objective",
     "Platt",
+    "PrimalRisk",
     "QuadraticProgram",
     "csvc",
     "nu_svc",

@@ -7,8 +7,10 @@ from dataclasses import fields
 from symsvm.objectives import Objective
 from symsvm.program import Program
 from symsvm.solvers.accelerated_gradient import AcceleratedGradient
+from symsvm.solvers.adagrad import AdaGrad
 from symsvm.solvers.card import PROBLEMS, Card
 from symsvm.solvers.dual_program import Decomposition
+from symsvm.solvers.gradient_descent import GradientDescent
 from symsvm.solvers.projected_gradient import ProjectedGradient
 
 __all__ = ["SOLVERS", "Solvers", "chosen", "compile", "list_solvers", "solve", "suitable"]
@@ -18,6 +20,8 @@ SOLVERS = (
     Decomposition,
     AcceleratedGradient,
     ProjectedGradient,
+    AdaGrad,
+    GradientDescent,
 )
 
 
@@ -61,7 +65,7 @@ def suitable(problem):
 def chosen(solver, problem):
     """The solver that is meant by a name, by itself or by "auto", if it suits the problem."""
     if isinstance(solver, str) and solver == "auto":
-        return Decomposition() if problem == "dual" else ProjectedGradient()
+        return {"dual": Decomposition, "smooth": ProjectedGradient}.get(problem, AdaGrad)()
     if isinstance(solver, str):
         names = {each.card.name: each for each in SOLVERS}
         if solver not in names:
@@ -105,8 +109,8 @@ def compile(objective, solver, *, mode=None, memory=None, dtype=None):
 def solve(objective, solver="auto", *, mode=None, **run):
     """Compile an objective with a solver, or the name of one, and run it; see `Program.run` and `DualProgram.run`.
 
-    "auto" sends quadratic duals over a kernel (`CSVC`, `KernelDual`) to `Decomposition()`, other objectives to
-    `ProjectedGradient()`.
+    "auto" sends quadratic duals over a kernel (`CSVC`, `KernelDual`) to `Decomposition()`, primals and Lagrangian duals
+    to `AdaGrad()`, other objectives to `ProjectedGradient()`.
     """
     return compile(objective, solver, mode=mode).run(**run)
 

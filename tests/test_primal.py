@@ -1,0 +1,146 @@
+"""Primal risks by AdaGrad and gradient descent: the optimum of an independent solver, and a gap that holds."""
+
+import numpy as np
+import oracles
+import pytensor.tensor as pt
+import pytest
+from problems import MODES
+
+from symsvm import AdaGrad, GradientDescent, PrimalRisk, compile, csvc, svr
+from symsvm.compiler import function, grad
+from symsvm.objectives.losses import LOSSES
+from symsvm.tangents import Tangents
+
+RNG = np.random.default_rng(0)
+M = 60
+SIGNS = np.where(np.arange(M) % 2 == 0, 1.0, -1.0)
+X = RNG.normal(size=(M, 3)) + 0.7 * SIGNS[:, None]
+TARGETS = X @ [1.0, -0.5, 0.3] + 0.5 + 0.3 * RNG.normal(size=M)
+C = np.where(np.arange(M) % 3 == 0, 0.2, 0.1)
+EPSILON = 0.2
+CASES = [(loss, bias) for loss in LOSSES for bias in ("embedded", "free", None)]
+
+
+def risk(loss, bias, **options):
+    y = SIGNS if loss.endswith("hinge") else TARGETS
+    return PrimalRisk(X, y, C, loss, epsilon=EPSILON, bias=bias, **options)
+
+
+def dual_optimum(loss, bias, C=C):
+    """z* by the general QP solver on the dual, and P* = D*."""
+    squared, intercept = loss.startswith("squared"), bias == "free"
+    if loss.endswith("hinge"):
+        qp = csvc(SIGNS, C, squared=squared, intercept=intercept)
+    else:
+        qp = svr(TARGETS, C, EPSILON, squared=squared, intercept=intercept)
+    K = X @ X.T + (bias == "embedded")
+    H = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
+    z = oracles.qp(H, qp.p, qp.lower, qp.upper, *((np.ones(qp.n),) if intercept else ()))
+    return qp.weights(z), -(0.5 * z @ H @ z + qp.p @ z)
+
+
+def optimum(loss, bias):
+    return dual_optimum(loss, bias)[1]
+
+
+@pytest.mark.parametrize(("loss", "bias"), CASES)
+def test_adagrad_meets_the_optimum_and_its_gap_holds(loss, bias):
+    solution = compile(risk(loss, bias), AdaGrad(), mode="FAST_COMPILE").run(tol=5e-3, max_iter=20000)
+    certificate, best = solution.certificate, optimum(loss, bias)
+    assert certificate.status == "optimal"
+    assert certificate.relative_gap <= 5e-3
+    assert certificate.dual <= best + 1e-7 <= certificate.primal + 2e-7  # weak duality, on both sides
+    assert solution.W == pytest.approx(best, rel=5e-3)
+
+
+@pytest.mark.parametrize(("loss", "bias"), [case for case in CASES if LOSSES[case[0]][2]])
+def test_gradient_descent_meets_the_optimum(loss, bias):
+    problem = risk(loss, bias)
+    for solver in (GradientDescent(1 / problem.curvature), GradientDescent()):
+        solution = compile(problem, solver, mode="FAST_COMPILE").run(tol=1e-8)
+        assert solution.certificate.status == "optimal"
+        assert solution.W == pytest.approx(optimum(loss, bias), rel=1e-7)
+        assert solution.b == (None if bias is None else solution.lam[-1])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_on_each_backend(mode):
+    solution = compile(risk("hinge", "free"), AdaGrad(), mode=mode).run(tol=1e-2)
+    assert solution.W == pytest.approx(optimum("hinge", "free"), rel=1e-2)
+    assert solution.certificate.status == "optimal"
+    solution = compile(risk("squared_hinge", "embedded"), GradientDescent(), mode=mode).run(tol=1e-6)
+    assert solution.W == pytest.approx(optimum("squared_hinge", "embedded"), rel=1e-6)
+
+
+def test_a_step_with_the_lipschitz_constant_never_raises_a_smooth_risk():
+    problem = risk("squared_epsilon_insensitive", "free")
+    trace = compile(problem, GradientDescent(1 / problem.curvature), mode="FAST_COMPILE").run(tol=1e-9).trace
+    assert (np.diff(trace["W"]) <= 1e-12).all()
+
+
+@pytest.mark.parametrize(("loss", "bias"), CASES)
+def test_the_box_holds_the_minimiser(loss, bias):
+    for price in (1e-3, 10.0):
+        y = SIGNS if loss.endswith("hinge") else TARGETS
+        R = PrimalRisk(X, y, price, loss, epsilon=EPSILON, bias=bias).upper.get_value()[0]
+        z, best = dual_optimum(loss, bias, price)
+        assert np.linalg.norm(X.T @ z) <= R
+        assert best <= R**2  # P(0)
+
+
+def test_gradient_descent_refuses_a_loss_with_kinks():
+    with pytest.raises(ValueError, match=r"use AdaGrad\(\), or a squared loss"):
+        compile(risk("hinge", "free"), GradientDescent())
+    with pytest.raises(ValueError, match="no Lipschitz constant"):
+        risk("hinge", "free").curvature  # noqa: B018
+
+
+def test_which_subgradient_is_taken_at_a_kink():
+    y, f = pt.scalar("y"), pt.scalar("f")
+    hinge, tube = LOSSES["hinge"][0](y, f), LOSSES["epsilon_insensitive"][0](y, f, 0.5)
+    none = LOSSES["epsilon_insensitive"][0](y, f, 0.0)
+    slopes = function([y, f], [grad(hinge, f), grad(tube, f), grad(none, f)], mode="FAST_COMPILE")
+    assert slopes(1.0, 1.0)[0] == -1
+    assert slopes(-1.0, -1.0)[0] == 1
+    assert slopes(1.0, 0.5)[1] == -1
+    assert slopes(0.0, 0.5)[1] == 1
+    assert slopes(2.0, 2.0)[2] == 0
+
+
+def test_tangents_never_cut_into_a_convex_function():
+    """Of f = |x_1| + 1/2 |x - a|^2 with random subgradients: below the minimum, and it closes in on it."""
+    a = np.array([0.3, -2.0])
+
+    def f(x):
+        return abs(x[0]) + 0.5 * (x - a) @ (x - a)
+
+    tangents, least = Tangents(np.ones(2), -5.0, 5.0), f(np.array([0.0, -2.0]))
+    bounds = []
+    for _ in range(200):
+        x = RNG.normal([0.0, -2.0], 0.01)
+        bounds.append(tangents.add(x, f(x), np.array([np.sign(x[0]), 0.0]) + x - a))
+    assert max(bounds) <= least + 1e-12
+    assert bounds[-1] > least - 0.1 > bounds[0]
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="labels -1 and \\+1"):
+        PrimalRisk(X, TARGETS)
+    with pytest.raises(ValueError, match="C must be positive"):
+        PrimalRisk(X, SIGNS, C=0.0)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        PrimalRisk(X, SIGNS, loss="logistic")
+    with pytest.raises(ValueError, match="epsilon must be at least 0"):
+        PrimalRisk(X, TARGETS, loss="epsilon_insensitive", epsilon=-1.0)
+    with pytest.raises(ValueError, match="y must be finite, one number for each of the 60 points"):
+        PrimalRisk(X, SIGNS[:3])
+
+
+def test_a_weight_of_two_equals_a_copy():
+    twice = np.r_[np.arange(M), :5]
+    weights = np.where(np.arange(M) < 5, 2.0, 1.0)
+    weighted, copied = (
+        compile(PrimalRisk(points, y, price, "squared_hinge"), GradientDescent(), mode="FAST_COMPILE").run(tol=1e-12)
+        for points, y, price in ((X, SIGNS, weights), (X[twice], SIGNS[twice], 1.0))
+    )
+    np.testing.assert_allclose(weighted.lam, copied.lam, atol=1e-5)
