@@ -5,8 +5,8 @@
 Both get the same points (CSR or dense), C and tolerance (1e-4, scikit-learn's default) and count with their best turn;
 both run in one thread, but for products of matrices. The judge is float64: P of what each returns. `to theirs` is when
 this package's run, which looks at P now and then, first saw scikit-learn's P or better (nan: a model ended above it, by
-more than 1e-9); `ratio` is scikit-learn's time by that one, and for Crammer and Singer by the whole run. `P` is how
-much larger scikit-learn's P is, as a share, summed over the models.
+more than 1e-9); `ratio` is scikit-learn's time by that one. `P` is how much larger scikit-learn's P is, as a share,
+summed over the models.
 """
 
 import argparse
@@ -143,16 +143,20 @@ def classes(turns):
         E[np.arange(len(group)), group] -= 1
         return 0.5 * (np.sum(w**2) + np.sum(b**2)) + np.sum(E.max(axis=1) - F[np.arange(len(group)), group])
 
-    best = [np.inf, np.inf]
+    best = np.full(3, np.inf)
     for _ in range(turns):
         began = time.perf_counter()
         model = LinearSVC(multi_class="crammer_singer", random_state=0).fit(X, group)
         middle = time.perf_counter()
         solution = solve_crammer_singer(X, group, 1.0)
-        best = [min(best[0], time.perf_counter() - middle), min(best[1], middle - began)]
-    a, b = value(solution.w, solution.b), value(model.coef_.T, model.intercept_)
-    times = f"{best[0]:9.3f}{'':11}{best[1]:11.3f}{best[1] / best[0]:8.2f}"
-    print(f"{'20 newsgroups, 4 classes, Crammer-Singer':62}{times}{(b - a) / a:10.1e}  sequential dual")
+        whole, target = time.perf_counter() - middle, value(model.coef_.T, model.intercept_)
+        there = np.flatnonzero(solution.trace["gap"] - solution.trace["W"] <= target * (1 + 1e-9))
+        seconds = solution.trace["seconds"]
+        reached = whole - seconds[-1] + seconds[there[0]] if len(there) else np.nan
+        best = np.fmin(best, [whole, reached, middle - began])
+    own = value(solution.w, solution.b)
+    times = f"{best[0]:9.3f}{best[1]:11.3f}{best[2]:11.3f}{best[2] / best[1]:8.2f}"
+    print(f"{'20 newsgroups, 4 classes, Crammer-Singer':62}{times}{(target - own) / own:10.1e}  {solution.algorithm}")
 
 
 def main():

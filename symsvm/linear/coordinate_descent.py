@@ -17,11 +17,13 @@ and b + sigma beta / s is the next estimate. It settles where sum z = 0.
 import numpy as np
 from numba import njit
 
+from symsvm.linear.fetch import fetch, fetch_start
 from symsvm.linear.rows import FAST, add, dot
 
 __all__ = ["descend", "descend_free"]
 
 VISITS = 15  # to each point, on average, between two looks at the whole problem
+AHEAD = 4  # points that a row is asked for before it is visited
 HOPELESS = 0.6  # the share of P that a gap may be at a look
 
 
@@ -56,6 +58,11 @@ def _passes(parts, s, epsilon, table, u, order, state, memory, most, visits, tol
         k = 0
         while k < active:
             i = order[k]
+            if k + 2 * AHEAD < active:
+                soon = np.int64(order[k + 2 * AHEAD])
+                fetch(table, soon)
+                fetch_start(parts, soon)
+                fetch(parts, np.int64(order[k + AHEAD]))
             a, lo, hi, h = table[i, 0], table[i, 1], table[i, 2], table[i, 5]
             G = dot(parts, i, u) + s * u[d] - table[i, 3] + table[i, 4] * a
             rise, fall = G + (epsilon if a >= 0 else -epsilon), G + (epsilon if a > 0 else -epsilon)
