@@ -18,6 +18,7 @@ __all__ = ["working_sets"]
 FIRST = 100  # features of the first set
 MOST = 2000  # features up to which the quadratic model of a set is formed
 SHARE = 0.1  # of the largest violation, to which a set's problem is solved
+STEPS = 10  # of Newton's method on one set, between two looks at the whole problem
 
 
 def _columns(rows, S):
@@ -60,7 +61,8 @@ def working_sets(problem, u):
         part = LinearProblem(_columns(rows, S), problem.t, problem.C, **options)
         both = np.append(S, rows.d)
         for steps, x, y, _ in proximal_newton(part, u[both]):
-            if steps and violations(x, part.rows.transposed(y), part.reg).max() <= SHARE * worst:
+            near = steps and violations(x, part.rows.transposed(y), part.reg).max() <= SHARE * worst
+            if near or steps >= STEPS:
                 break
         u[both] = x
         f = rows.product(u)
