@@ -78,28 +78,33 @@ __all__ = [
     "grad",
     "kernel_matvec",
     "list_solvers",
+    "load",
     "mercer",
     "nu_svc",
     "nu_svr",
     "one_class",
     "pair_kernel",
     "path",
+    "save",
     "solve",
     "sum_over",
     "svr",
 ]
 
 _ESTIMATORS = ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM")
+_FILES = ("load", "save")
 
 
 def __getattr__(name):
-    """The estimators, which need scikit-learn, are imported when they are first asked for."""
-    if name not in _ESTIMATORS:
+    """The estimators and their files, which need scikit-learn, are imported when they are first asked for."""
+    if name in _ESTIMATORS:
+        from symsvm import estimators as module
+    elif name in _FILES:
+        from symsvm import files as module
+    else:
         raise AttributeError(f"module 'symsvm' has no attribute {name!r}")
-    from symsvm import estimators
-
-    return getattr(estimators, name)
+    return getattr(module, name)
 
 
 def __dir__():
-    return sorted({*globals(), *_ESTIMATORS})
+    return sorted({*globals(), *_ESTIMATORS, *_FILES})

@@ -26,6 +26,7 @@ ORDER = (
     "certificate",
     "tangents",
     "sums",
+    "minres",
     "objectives",
     "ops",
     "rewrites",
@@ -43,6 +44,7 @@ ORDER = (
     "paper",
     "explain",
     "estimators",
+    "files",
     "plot",
 )
 

@@ -1,0 +1,82 @@
+"""Steps: what may stand in a file: an estimator, or a scaling of scikit-learn before one, as plain values and back."""
+
+import numpy as np
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from symsvm.files.calibrations import calibration_arrays, calibration_of
+from symsvm.files.fitted import ESTIMATORS, check_fitted, fitted_names
+from symsvm.files.model_file_error import ModelFileError
+from symsvm.files.solutions import kept, restored
+
+__all__ = ["step_of", "step_state"]
+
+# The fitted attributes of each scaling.
+_SCALERS = {
+    StandardScaler: ("mean_", "var_", "scale_", "n_samples_seen_"),
+    MinMaxScaler: ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
+    MaxAbsScaler: ("max_abs_", "scale_", "n_samples_seen_"),
+}
+_SCALER_NAMES = {cls.__name__: cls for cls in _SCALERS}
+_COLUMNS = ("n_features_in_", "feature_names_in_")
+
+
+def step_state(path, step):
+    """The class, the parameters and the fitted attributes of an estimator or a scaling, as a dict of values."""
+    cls = type(step)
+    if cls not in _SCALERS and ESTIMATORS.get(cls.__name__) is not cls:
+        known = ", ".join((*_SCALER_NAMES, *ESTIMATORS))
+        raise ModelFileError(
+            path, f"{cls.__name__} cannot be stored: a file holds {known}, and pipelines of scalings and one of them."
+        )
+    check_is_fitted(step)
+    names = (*_SCALERS[cls], *_COLUMNS) if cls in _SCALERS else fitted_names(step)
+    state = {"class": cls.__name__, "params": step.get_params(deep=False)}
+    state["fitted"] = {name: getattr(step, name) for name in names if hasattr(step, name)}
+    if cls not in _SCALERS:
+        state["solutions"] = kept(step)
+        if getattr(step, "calibration", None) is not None:
+            state["calibration"] = calibration_arrays(step._calibration)
+    return state
+
+
+def step_of(path, state):
+    """The estimator or the scaling of a state, checked."""
+    try:
+        name = state["class"]
+        cls = ESTIMATORS.get(name) or _SCALER_NAMES[name]
+        step = cls(**state["params"])
+        allowed = (*_SCALERS[cls], *_COLUMNS) if cls in _SCALERS else fitted_names(step)
+        for key, value in state["fitted"].items():
+            if key not in allowed:
+                raise ValueError(f"{name} has no attribute {str(key)[:80]!r}")
+            setattr(step, key, value)
+        if cls in _SCALERS:
+            _check_scaler(step)
+        else:
+            _complete(step, state)
+    except ModelFileError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+        sentence = " ".join(str(error).split())[:200].rstrip(".")
+        raise ModelFileError(path, f"the {str(state.get('class'))[:80]} in it is malformed: {sentence}.") from None
+    return step
+
+
+def _complete(model, state):
+    check_fitted(model)
+    model._solutions = restored(model, state["solutions"])
+    if getattr(model, "calibration", None) is not None:
+        model._calibration = calibration_of(model.calibration, state["calibration"], len(model.classes_))
+
+
+def _check_scaler(scaler):
+    d = scaler.n_features_in_
+    if type(d) is not int or d < 1:
+        raise ValueError("n_features_in_ must be a positive integer")
+    for name in _SCALERS[type(scaler)][:-1]:
+        value = getattr(scaler, name)
+        centred = isinstance(scaler, StandardScaler) and value is None  # with_mean, with_std
+        fine = isinstance(value, np.ndarray) and value.shape == (d,) and value.dtype.kind == "f"
+        if not centred and not (fine and np.isfinite(value).all()):
+            raise ValueError(f"{name} must be {d} finite numbers")
