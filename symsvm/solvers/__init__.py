@@ -4,17 +4,25 @@ from symsvm.solvers.accelerated_gradient import AcceleratedGradient
 from symsvm.solvers.adagrad import AdaGrad
 from symsvm.solvers.dual_program import Decomposition, path
 from symsvm.solvers.gradient_descent import GradientDescent
+from symsvm.solvers.maximal_violating_pair import MaximalViolatingPair
 from symsvm.solvers.projected_gradient import ProjectedGradient
+from symsvm.solvers.quadratic_programming import QuadraticProgramming, hard_margin, soft_margin
 from symsvm.solvers.registry import compile, list_solvers, solve
+from symsvm.solvers.simplified_smo import SimplifiedSMO
 
 __all__ = [
     "AcceleratedGradient",
     "AdaGrad",
     "Decomposition",
     "GradientDescent",
+    "MaximalViolatingPair",
     "ProjectedGradient",
+    "QuadraticProgramming",
+    "SimplifiedSMO",
     "compile",
+    "hard_margin",
     "list_solvers",
     "path",
+    "soft_margin",
     "solve",
 ]

@@ -11,7 +11,10 @@ from symsvm.solvers.adagrad import AdaGrad
 from symsvm.solvers.card import PROBLEMS, Card
 from symsvm.solvers.dual_program import Decomposition
 from symsvm.solvers.gradient_descent import GradientDescent
+from symsvm.solvers.maximal_violating_pair import MaximalViolatingPair
 from symsvm.solvers.projected_gradient import ProjectedGradient
+from symsvm.solvers.quadratic_programming import QuadraticProgramming
+from symsvm.solvers.simplified_smo import SimplifiedSMO
 
 __all__ = ["SOLVERS", "Solvers", "chosen", "compile", "list_solvers", "solve", "suitable"]
 
@@ -22,6 +25,9 @@ SOLVERS = (
     ProjectedGradient,
     AdaGrad,
     GradientDescent,
+    MaximalViolatingPair,
+    SimplifiedSMO,
+    QuadraticProgramming,
 )
 
 
