@@ -25,6 +25,7 @@ from symsvm.objectives import (
     svr,
 )
 from symsvm.paper import SVM_parallel
+from symsvm.perceptrons import kernel_perceptron, perceptron
 from symsvm.program import Program, Solution
 from symsvm.solvers import (
     AcceleratedGradient,
@@ -86,6 +87,7 @@ __all__ = [
     "grad",
     "hard_margin",
     "kernel_matvec",
+    "kernel_perceptron",
     "list_solvers",
     "load",
     "mercer",
@@ -94,6 +96,7 @@ __all__ = [
     "one_class",
     "pair_kernel",
     "path",
+    "perceptron",
     "save",
     "soft_margin",
     "solve",

@@ -40,6 +40,7 @@ ORDER = (
     "program",
     "progress",
     "solvers",
+    "perceptrons",
     "linear",
     "paper",
     "explain",
