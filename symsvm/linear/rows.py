@@ -20,6 +20,7 @@ FAST = {"fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
 _LOOP = {"cache": True, "nogil": True, **FAST}
 _CHUNK = 2**20  # numbers that a product of matrices is worth its while for
 _FEW = 64  # dense features up to which loops beat it
+_LOOPS = 2**25  # products of two numbers of a row up to which loops beat it, whatever else the threads do
 _SMALL = 20_000  # numbers up to which a problem is solved to the last digit, in milliseconds
 
 
@@ -253,7 +254,8 @@ class Rows:
         d = self.d
         M = np.zeros((d + 1, d + 1))
         few = not self.sparse and d <= _FEW
-        if few or (self.sparse and 8 * len(self.parts[0]) < self.n * d):
+        numbers = len(self.parts[0]) if self.sparse else self.n * d
+        if few or (self.sparse and (8 * numbers < self.n * d or numbers**2 < _LOOPS * self.n)):
             if few:
                 _squared(self.parts, self.s, psi, M)
             else:
