@@ -1,9 +1,15 @@
 """Data: scaling, labels, named sets."""
 
+import io
+import tarfile
+
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from symsvm.data import data_home, load, signs, standardise
+from symsvm.data import SETS, Scaling, data_home, load, signs, standardise
 
 
 def test_standardise_takes_its_statistics_from_the_first_set():
@@ -22,11 +28,8 @@ def test_signs_orders_labels():
     np.testing.assert_array_equal(signs([True, False]), [1, -1])
 
 
-def test_a_missing_set_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("SYMSVM_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="svmguide1 does not exist: download svmguide1 and svmguide1.t"):
-        load("svmguide1")
-    with pytest.raises(ValueError, match="name must be one of 'svmguide1', 'svmguide3', got 'iris'"):
+def test_an_unknown_set_names_those_there_are():
+    with pytest.raises(ValueError, match="name must be one of 'svmguide1', 'svmguide2', .*, got 'iris'"):
         load("iris")
 
 
@@ -41,14 +44,110 @@ def test_a_set_from_files(monkeypatch, tmp_path):
     np.testing.assert_array_equal(data.y, [1, 0])
 
 
-@pytest.mark.parametrize(
-    ("name", "train", "test"), [("svmguide1", (3089, 4), (4000, 4)), ("svmguide3", (1243, 22), (41, 22))]
-)
-def test_the_papers_sets(name, train, test):
-    if not (data_home() / name).is_file():
-        pytest.skip(f"{name} is not in {data_home()}; set SYMSVM_DATA to the directory that holds it")
+SHAPES = {
+    "svmguide1": ((3089, 4), (4000, 4)),
+    "svmguide2": ((391, 20), None),
+    "svmguide3": ((1243, 22), (41, 22)),
+    "heart_scale": ((270, 13), None),
+    "diabetes_scale": ((768, 8), None),
+    "a9a": ((32561, 123), (16281, 123)),
+    "abalone_scale": ((4177, 8), None),
+    "cpusmall_scale": ((8192, 12), None),
+    "cadata_scale": ((20640, 8), None),
+    "housing_scale": ((506, 13), None),
+    "mnist": ((60000, 784), (10000, 784)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_named_sets(name):
+    missing = [file for file in (*SETS[name].train, *SETS[name].test) if not (data_home() / file).is_file()]
+    if missing:
+        pytest.skip(f"{missing[0]} is not in {data_home()}; set SYMSVM_DATA to the directory that holds it")
     data = load(name)
-    assert (data.X.shape, data.X_test.shape) == (train, test)
+    assert (data.X.shape, None if data.X_test is None else data.X_test.shape) == SHAPES[name]
+    assert len(data.y) == data.X.shape[0]
     if name == "svmguide3":
         assert set(data.y_test) == {1.0}
         assert set(data.y) == {-1.0, 1.0}
+
+
+def test_posts(monkeypatch, tmp_path):
+    monkeypatch.setenv("SYMSVM_DATA", str(tmp_path))
+    with tarfile.open(tmp_path / "20news-bydate.tar.gz", "w:gz") as archive:
+        for part, group, number in (("train", "sci.med", 1), ("train", "sci.space", 2), ("test", "sci.med", 3)):
+            text = f"Subject: \xe9 {number}".encode("latin-1")
+            member = tarfile.TarInfo(f"20news-bydate-{part}/{group}/{number}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    data = load("20news")
+    assert data.X == ["Subject: \xe9 1", "Subject: \xe9 2"]
+    assert list(data.y) == ["sci.med", "sci.space"]
+    assert (data.X_test, list(data.y_test)) == (["Subject: \xe9 3"], ["sci.med"])
+
+
+RNG = np.random.default_rng(1)
+POINTS = RNG.normal(size=(30, 4)) * [1, 100, 1e-3, 1] + [0, 5, 0, 7]
+POINTS[:, 3] = 0.1
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("to", "middle"), [((0, 1), 0.5), ((-1, 1), 0), ("z-score", 0), ("max-abs", 0)])
+def test_scaling(to, middle, dtype):
+    X = POINTS.astype(dtype)
+    scaling = Scaling(to).fit(X)
+    Z = scaling.transform(X)
+    assert Z.dtype == dtype
+    near = 1e-12 if dtype == "float64" else 1e-5
+    if to == "z-score":
+        np.testing.assert_allclose(Z[:, :3].mean(axis=0), 0, atol=near)
+        np.testing.assert_allclose(Z[:, :3].std(axis=0), 1, atol=near)
+    elif to == "max-abs":
+        np.testing.assert_allclose(np.abs(Z[:, :3]).max(axis=0), 1, atol=near)
+    else:
+        np.testing.assert_allclose(Z[:, :3].min(axis=0), to[0], atol=near)
+        np.testing.assert_allclose(Z[:, :3].max(axis=0), to[1], atol=near)
+    other = X + 1
+    assert (scaling.transform(other)[:, 3] == middle).all(), "a constant column goes to the middle, later too"
+    np.testing.assert_allclose(scaling.inverse_transform(Z), X, rtol=1e3 * near, atol=10 * near)
+    again = Scaling.restore(to, scaling.shift_, scaling.scale_, scaling.offset_)
+    np.testing.assert_array_equal(again.transform(other), scaling.transform(other))
+
+
+def test_scaling_beside_scikit_learn():
+    X, Z = POINTS[:20, :3], POINTS[20:, :3]
+    for ours, theirs in (
+        (Scaling(), StandardScaler()),
+        (Scaling((-1, 1)), MinMaxScaler((-1, 1))),
+        (Scaling("max-abs"), MaxAbsScaler()),
+    ):
+        np.testing.assert_allclose(ours.fit(X).transform(Z), theirs.fit(X).transform(Z), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("to", [(0, 1), "max-abs"])
+def test_sparse_stays_sparse(to):
+    dense = np.maximum(POINTS, 0)
+    dense[0] = 0
+    X = sparse.csr_matrix(dense)
+    Z = Scaling(to).fit_transform(X)
+    assert sparse.issparse(Z)
+    np.testing.assert_allclose(Z.toarray(), Scaling(to).fit_transform(dense), rtol=1e-15)
+    np.testing.assert_allclose(Scaling(to).fit(X).inverse_transform(Z).toarray(), dense, rtol=1e-14)
+    for fills in ((-1, 1), "z-score"):
+        with pytest.raises(ValueError, match="X is sparse, and scaling to .* would fill the zeros of 4 columns"):
+            Scaling(fills).fit(X)
+
+
+def test_scaling_refuses():
+    for to in ("minmax", (1, 0), (0, np.inf), 3, (0, 1, 2)):
+        with pytest.raises(ValueError, match="to must be 'z-score', 'max-abs' or a range such as"):
+            Scaling(to).fit(POINTS)
+    with pytest.raises(ValueError, match="column 1 that are too large"):
+        Scaling().fit([[1.0, 1e200], [2.0, -1e200]])
+    with pytest.raises(ValueError, match="finite vectors of one length"):
+        Scaling.restore("z-score", [0.0], [1.0, 1.0], [0.0])
+
+
+@parametrize_with_checks([Scaling(), Scaling((0, 1)), Scaling("max-abs")])
+def test_scaling_is_a_transformer(estimator, check):
+    check(estimator)

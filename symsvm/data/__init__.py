@@ -1,7 +1,26 @@
-"""Data: named sets, scaling, labels."""
+"""Data: files in and out, named sets, scaling, labels."""
 
+from symsvm.data.downloads import DownloadError
+from symsvm.data.errors import DataError
+from symsvm.data.formats import Points, read, write
 from symsvm.data.named import DataSet, data_home, load
-from symsvm.data.scaling import standardise
+from symsvm.data.registry import SETS
+from symsvm.data.scaling import Scaling, standardise
+from symsvm.data.streams import chunks
 from symsvm.validation import signs
 
-__all__ = ["DataSet", "data_home", "load", "signs", "standardise"]
+__all__ = [
+    "SETS",
+    "DataError",
+    "DataSet",
+    "DownloadError",
+    "Points",
+    "Scaling",
+    "chunks",
+    "data_home",
+    "load",
+    "read",
+    "signs",
+    "standardise",
+    "write",
+]

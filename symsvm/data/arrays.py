@@ -1,0 +1,99 @@
+"""NumPy's files: .npy with one array, .npz with several; never a pickle."""
+
+import math
+import zipfile
+import zlib
+
+import numpy as np
+from numpy.lib import format as npy
+
+from symsvm.data.errors import DataError
+from symsvm.data.files import check_expansion, replacing
+
+__all__ = ["converted", "pieces", "read_npy", "read_npz", "write_npy", "write_npz"]
+
+
+def converted(path, X, dtype):
+    """X in another floating type, dense or CSR; a number that is too large for it is an error."""
+    with np.errstate(over="ignore"):
+        result = X.astype(dtype, copy=False)
+    data = getattr(result, "data", None) if hasattr(result, "tocsr") else result
+    if np.dtype(dtype).itemsize < X.dtype.itemsize and not np.isfinite(data).all():
+        raise DataError(path, f"it holds numbers that are too large for {np.dtype(dtype)}.")
+    return result
+
+
+def _header(path, file, size):
+    """(shape, fortran order, type) that a .npy stream claims, checked against its size in bytes."""
+    try:
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"version {version} is not known")
+        # Version 3 differs from 2 in the names of fields alone, which arrays of numbers do not have.
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, kind = read(file)
+    except Exception as error:  # a header is parsed as Python's literals, which fail in many ways
+        reason = " ".join(str(error).split())[:120].rstrip(".")
+        raise DataError(path, f"its header is not that of a .npy array ({reason}).") from None
+    if kind.hasobject or kind.kind not in "biufSU":
+        raise DataError(path, f"its type {kind} is not one of numbers or words.")
+    length, there = math.prod(shape) * kind.itemsize, size - file.tell()
+    if any(n < 0 for n in shape) or length != there:
+        raise DataError(path, f"its shape {shape} takes {length} bytes, and there are {there}.")
+    return shape, fortran, kind
+
+
+def _array(path, file, size):
+    shape, fortran, kind = _header(path, file, size)
+    flat = np.frombuffer(bytearray(file.read()), dtype=kind)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def read_npy(path):
+    """Read the array of a .npy file."""
+    with open(path, "rb") as file:
+        return _array(path, file, _size(file))
+
+
+def pieces(path, rows):
+    """Yield arrays of at most `rows` entries along the first axis of a .npy file, which is mapped, not read."""
+    with open(path, "rb") as file:
+        shape, fortran, kind = _header(path, file, _size(file))
+        start = file.tell()
+    whole = np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
+    for first in range(0, shape[0], rows):
+        yield np.array(whole[first : first + rows])
+
+
+def _size(file):
+    size = file.seek(0, 2)
+    file.seek(0)
+    return size
+
+
+def read_npz(path):
+    """Read the arrays of a .npz file, by name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
+            check_expansion(path, sum(e.compress_size for e in entries), sum(e.file_size for e in entries))
+            return {entry.filename.removesuffix(".npy"): _entry(path, archive, entry) for entry in entries}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError) as error:
+        raise DataError(path, f"its zip archive is damaged ({str(error).rstrip('.')}).") from None
+
+
+def _entry(path, archive, entry):
+    with archive.open(entry) as file:
+        return _array(f"{path} ({entry.filename})", file, entry.file_size)
+
+
+def write_npy(path, array):
+    """Write an array as a .npy file."""
+    with replacing(path) as file:
+        npy.write_array(file, np.asarray(array), allow_pickle=False)
+
+
+def write_npz(path, **arrays):
+    """Write arrays as a compressed .npz file."""
+    with replacing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)

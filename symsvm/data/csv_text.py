@@ -1,0 +1,256 @@
+"""Tables as text: a line a point, fields between commas, semicolons, tabs or blanks, with or without a header."""
+
+import csv
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from symsvm.data.arrays import converted
+from symsvm.data.errors import DataError, shown
+from symsvm.data.files import replacing
+from symsvm.data.text import blocks, is_number, is_special, line_of, parse, settle, word
+
+__all__ = ["Layout", "layout", "pieces", "read_csv", "write_csv"]
+
+_DELIMITERS = b",;\t"
+_WRONG = (
+    "",
+    "column {column} is empty; fill or drop missing values first.",
+    "column {column} holds {found}, which is not a number.",
+    "column {column} holds {found}, which is not finite.",
+    "it has fewer than the {columns} columns of the lines above.",
+    "it has more than the {columns} columns of the lines above.",
+    "column {column} opens a quote that the line does not close.",
+)
+
+
+class Layout(NamedTuple):
+    """How a file is laid out: its delimiter, the names of its columns (or none), and how many there are."""
+
+    delimiter: int
+    names: tuple
+    columns: int
+    label: int  # the column of the labels, -1 for none
+    text: bool  # whether they are words
+
+
+def layout(path, labels=None, header=None):
+    """Look at the first two lines of a file: `labels` is a column's number or name, `header` says if it has one.
+
+    The first line is a header where one of its fields is not a number and the field below it is.
+    """
+    block, line = next(blocks(path), (b"", 1))
+    rows = []
+    for number, row in enumerate(block.split(b"\n"), start=line):
+        if row.strip() and not row.startswith(b"#"):
+            rows.append((number, row.strip(b"\r")))
+        if len(rows) == 2:
+            break
+    if not rows:
+        raise DataError(path, "it holds no points.")
+    delimiter = max(_DELIMITERS, key=rows[0][1].count)
+    if not rows[0][1].count(delimiter):
+        delimiter = b" "[0] if len(rows[0][1].split()) > 1 else b","[0]
+    fields = [_fields(path, number, row, delimiter) for number, row in rows]
+    if header is None:
+        below = fields[1] if len(fields) == 2 else [b"0"] * len(fields[0])
+        # A lone line of words is a header without points; a lone line with a word for its label is a point.
+        header = any(not is_number(a) and is_number(b) for a, b in zip(fields[0], below, strict=False))
+        header &= len(fields) == 2 or not any(map(is_number, fields[0]))
+    if header and len(fields) == 1:
+        raise DataError(path, "it has a header and no points below it.", rows[0][0])
+    names = tuple(field.strip().decode("utf-8", "replace") for field in fields[0]) if header else ()
+    columns = len(fields[0])
+    label = _column(path, labels, names, columns)
+    first = fields[1 if header else 0]
+    if len(first) != columns:
+        raise DataError(path, f"it has {len(first)} columns, the header has {columns}.", rows[1][0])
+    return Layout(delimiter, names, columns, label, label >= 0 and not is_number(first[label]))
+
+
+def _fields(path, line, row, delimiter):
+    """The fields of one line."""
+    if delimiter == 32:
+        return row.split()
+    try:
+        fields = next(csv.reader([row.decode("latin-1")], delimiter=chr(delimiter)))
+    except csv.Error as error:
+        raise DataError(path, f"it is no line of a table ({error}).", line) from None
+    return [field.encode("latin-1") for field in fields]
+
+
+def _column(path, labels, names, columns):
+    if labels is None:
+        return -1
+    if isinstance(labels, str):
+        if labels not in names:
+            there = f"its columns are {', '.join(map(repr, names[:20]))}" if names else "it has no header"
+            raise DataError(path, f"there is no column {labels!r} for the labels; {there}.")
+        return names.index(labels)
+    if not -columns <= labels < columns:
+        raise DataError(path, f"there is no column {labels} for the labels; it has {columns} columns.")
+    return labels % columns
+
+
+@njit(cache=True)
+def _past(text, at, delimiter):
+    """The first byte that is no blank; a tab may be the delimiter."""
+    while text[at] == 32 or text[at] == 13 or (text[at] == 9 and delimiter != 9):
+        at += 1
+    return at
+
+
+@njit(cache=True)
+def _scan(text, delimiter, columns, label, words, X, spans, late):
+    """Parse whole lines into X, and where the labels stand into spans: (points, late numbers, wrong, where, column)."""
+    at, row, n_late = 0, 0, 0
+    while at < len(text):
+        at = _past(text, at, delimiter)
+        if text[at] == 35 or text[at] == 10:  # a comment, or nothing
+            while text[at] != 10:
+                at += 1
+            at += 1
+            continue
+        slot = 0
+        for column in range(columns):
+            at = _past(text, at, delimiter)
+            start, quoted = at, text[at] == 34
+            if quoted:
+                at += 1
+            if column == label and words:
+                while text[at] != 10 and (text[at] != delimiter or quoted):
+                    if quoted and text[at] == 34:
+                        if text[at + 1] != 34:
+                            break
+                        at += 1
+                    at += 1
+                if quoted and text[at] != 34:
+                    return row, n_late, 6, start, column
+                end = at
+                while not quoted and end > start and (text[end - 1] == 32 or text[end - 1] == 13 or text[end - 1] == 9):
+                    end -= 1
+                spans[row, 0], spans[row, 1] = start + quoted, end
+                if end == start:
+                    return row, n_late, 1, start, column
+            else:
+                value, end, exact = parse(text, at)
+                if end == at:
+                    gone = text[at] == delimiter or text[at] == 10 or (quoted and text[at] == 34)
+                    return row, n_late, 4 if text[at] == 10 and column > 0 else 1 if gone else 2, start, column
+                k = row * X.shape[1] + slot if column != label else ~row
+                if not exact:
+                    late[n_late, 0], late[n_late, 1], late[n_late, 2] = k, at, end
+                    n_late += 1
+                if column != label:
+                    X[row, slot] = value
+                else:
+                    spans[row, 0], spans[row, 1] = at, end
+                at = end
+            slot += column != label
+            if quoted:
+                if text[at] != 34:
+                    return row, n_late, 2, start, column
+                at += 1
+            past = _past(text, at, delimiter)
+            if column + 1 < columns:
+                if text[past] == 10:
+                    return row, n_late, 4, start, column
+                if (delimiter != 32 and text[past] != delimiter) or (delimiter == 32 and past == at):
+                    return row, n_late, 2, start, column
+                at = past + (delimiter != 32)
+            elif text[past] != 10:
+                apart = text[past] == delimiter or past > at
+                return row, n_late, 5 if apart else 2, start, column
+            else:
+                at = past + 1
+        row += 1
+    return row, n_late, 0, 0, 0
+
+
+def pieces(path, shape):
+    """Yield (X, y) for block after block of a file of the given `Layout`; y is None without labels."""
+    features, head = shape.columns - (shape.label >= 0), bool(shape.names)
+    for block, line in blocks(path):
+        if head and (cut := _header(block)):
+            line, block, head = line + block.count(b"\n", 0, cut), block[cut:], False
+        text, lines = np.frombuffer(block, dtype=np.uint8), block.count(b"\n")
+        lines = min(lines, len(block) // max(1, 2 * shape.columns - 1) + 1)  # a field has a byte, and one behind it
+        X, spans = np.empty((lines, features)), np.empty((lines, 2), dtype=np.int64)
+        late = np.empty((lines * shape.columns, 3), dtype=np.int64)
+        rows, n_late, wrong, at, column = _scan(
+            text, shape.delimiter, shape.columns, shape.label, shape.text, X, spans, late
+        )
+        if wrong:
+            raise _error(path, block, line, wrong, at, column, shape)
+        late = late[:n_late]
+        settle(block, X.reshape(-1), late[late[:, 0] >= 0])
+        if n_late and not np.isfinite(X[:rows]).all():
+            i, j = np.argwhere(~np.isfinite(X[:rows]))[0]
+            k = next(start for k, start, _ in late.tolist() if k == i * features + j)
+            raise _error(path, block, line, 3, k, j + (0 <= shape.label <= j), shape)
+        yield X[:rows], _labels(path, block, line, spans[:rows], shape)
+
+
+def _header(block):
+    """Where the line after the header begins: 0 if the header is not in this block."""
+    at = 0
+    while at < len(block):
+        end = block.index(b"\n", at) + 1
+        row = block[at:end]
+        if row.strip() and not row.startswith(b"#"):
+            return end
+        at = end
+    return 0
+
+
+def _labels(path, block, line, spans, shape):
+    if shape.label < 0:
+        return None
+    fields = [block[start:end] for start, end in spans.tolist()]
+    if shape.text:
+        return np.array([field.replace(b'""', b'"').decode("utf-8", "replace") for field in fields], dtype=np.str_)
+    y = np.array([float(field) for field in fields])
+    if not np.isfinite(y).all():
+        at = spans[np.flatnonzero(~np.isfinite(y))[0], 0]
+        raise _error(path, block, line, 3, at, shape.label, shape)
+    return y
+
+
+def _error(path, block, line, wrong, at, column, shape):
+    found = word(block, at)
+    if wrong == 2 and is_special(found.strip(b'"')):
+        wrong = 3
+    what = _WRONG[wrong].format(found=shown(found), column=column + 1, columns=shape.columns)
+    return DataError(path, what, line_of(block, at, line))
+
+
+def read_csv(path, *, labels=None, header=None, dtype="float64"):
+    """Read a table of numbers: X, and y from the column `labels` (a number, also from the end, or a header's name).
+
+    Commas, semicolons, tabs or blanks between the fields, and whether there is a header, are told from the first two
+    lines. Labels may be words. Lines that begin with # are skipped.
+    """
+    parts = list(pieces(path, layout(path, labels, header)))
+    if not sum(len(X) for X, _ in parts):
+        raise DataError(path, "it holds no points.")
+    X = converted(path, np.concatenate([X for X, _ in parts]), dtype)
+    return X, None if parts[0][1] is None else np.concatenate([y for _, y in parts])
+
+
+def write_csv(path, X, y=None, *, header=None):
+    """Write a table, the labels in its last column, each number with the fewest digits that give it back.
+
+    Commas stand between the fields, tabs if the name ends in .tsv or .tab.
+    """
+    X = np.asarray(X)
+    between = "\t" if str(path).lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
+    with replacing(path) as file:
+        if header is not None:
+            file.write((between.join(header) + "\n").encode("utf-8"))
+        for i, row in enumerate(X.tolist()):
+            fields = [repr(value) for value in row]
+            if y is not None:
+                label = y[i].item() if hasattr(y[i], "item") else y[i]
+                fields.append('"' + label.replace('"', '""') + '"' if isinstance(label, str) else repr(label))
+            file.write((between.join(fields) + "\n").encode("utf-8"))

@@ -1,0 +1,104 @@
+"""Files as streams of bytes, plain or gzip: what is unpacked is bounded, and what is written is whole."""
+
+import contextlib
+import gzip
+import os
+import tempfile
+import zlib
+from pathlib import Path
+
+from symsvm.data.errors import DataError
+
+__all__ = ["EXPANSION", "Source", "check_expansion", "replacing"]
+
+# Real data shrinks 3 to 50 times; what unpacks to more than this, and is not small, is taken for a bomb.
+EXPANSION = 200
+_SMALL = 1 << 26
+
+
+def check_expansion(path, packed, unpacked):
+    """Refuse a file of `packed` bytes that unpacks to far more than data does."""
+    if unpacked > max(EXPANSION * packed, _SMALL):
+        raise DataError(
+            path,
+            f"it unpacks to more than {EXPANSION} times its {packed} bytes; if that is meant, unpack it first.",
+        )
+
+
+class Source:
+    """A file open for reading; gzip is told by its first bytes, not by its name.
+
+    `size` is the number of bytes that the file holds, None where only unpacking tells.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self._file = open(self.path, "rb")  # noqa: SIM115 (closed by __exit__)
+        self.packed = self.path.stat().st_size
+        zipped = self._file.read(2) == b"\x1f\x8b"
+        self._file.seek(0)
+        self.size = None if zipped else self.packed
+        self._stream = gzip.GzipFile(fileobj=self._file) if zipped else self._file
+        self._count = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def read(self, size):
+        """Up to `size` bytes, fewer only where the file ends."""
+        return self._checked(self._stream.read, size)
+
+    def fill(self, buffer):
+        """Fill a writable buffer; the number of bytes that were there."""
+        view, done = memoryview(buffer).cast("B"), 0
+        while done < len(view) and (got := self._checked(self._stream.readinto, view[done : done + (1 << 22)])):
+            done += got
+        return done
+
+    def _checked(self, read, argument):
+        try:
+            result = read(argument)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(self.path, f"its gzip stream is damaged or cut off ({str(error).rstrip('.')}).") from None
+        self._count += result if isinstance(result, int) else len(result)
+        if self.size is None:
+            check_expansion(self.path, self.packed, self._count)
+        return result
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """A new file that takes the place of `path` once it is whole; whatever fails leaves `path` as it was.
+
+    A name that ends in .gz gives a gzip file.
+    """
+    path = Path(path)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0, compresslevel=6) as packed:
+                    yield packed
+            else:
+                yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, _mode(path))
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+
+
+def _mode(path):
+    """The permissions of the file that is replaced, else those of a new one."""
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

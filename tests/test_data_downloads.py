@@ -1,0 +1,167 @@
+"""Downloads, from a server on this machine that cuts off, corrupts, refuses and resumes."""
+
+import hashlib
+import re
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from symsvm.data import DataError, DownloadError, data_home, downloads, load, named
+from symsvm.data.downloads import download
+from symsvm.data.registry import FILES, SETS
+
+BODY = b"".join(b"%d 1:%d.5 4:2\n" % (i % 2, i) for i in range(20000))
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serve BODY as the server's `plan` says: one word a request, the last one for all that follow."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        plan = self.server.plan
+        word = plan.pop(0) if len(plan) > 1 else plan[0]
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        start = int(asked[1]) if asked and word != "no ranges" else 0
+        self.server.asked.append(start)
+        body = BODY[start:]
+        if word == "corrupt":
+            body = body[:-3] + b"9" + body[-2:]
+        if word == "missing":
+            return self.send_error(404)
+        if asked and start >= len(BODY):
+            return self.send_error(416)
+        self.send_response(206 if asked and word != "no ranges" else 200)
+        if asked and word != "no ranges":
+            self.send_header("Content-Range", f"bytes {start}-{len(BODY) - 1}/{len(BODY)}")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2] if word == "cut" else b"" if word == "nothing" else body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.plan, server.asked = ["whole"], []
+        server.url = f"http://127.0.0.1:{server.server_port}/svmguide1"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "cache" / "svmguide1"
+
+
+def test_a_whole_download(server, target):
+    assert download(server.url, SHA, target) == target
+    assert target.read_bytes() == BODY
+    assert [file.name for file in target.parent.iterdir()] == ["svmguide1"]
+    download(server.url, SHA, target)
+    assert server.asked == [0], "what is there is not asked for again"
+
+
+@pytest.mark.parametrize("then", ["whole", "no ranges"])
+def test_a_cut_download_goes_on(then, server, target):
+    server.plan = ["cut", then]
+    download(server.url, SHA, target)
+    assert target.read_bytes() == BODY
+    assert server.asked[0] == 0
+    assert (server.asked[1] > 0) == (then == "whole")
+
+
+def test_a_download_goes_on_in_another_run(server, target):
+    server.plan = ["cut", "nothing"]
+    with pytest.raises(DownloadError, match=r"could not be downloaded \(it sent less than it promised\): try again"):
+        download(server.url, SHA, target)
+    assert not target.exists()
+    half = (target.parent / "svmguide1.part").read_bytes()
+    assert 0 < len(half) < len(BODY)
+    assert BODY.startswith(half)
+    server.plan = ["whole"]
+    download(server.url, SHA, target)
+    assert server.asked[-1] == len(half)
+    assert target.read_bytes() == BODY
+
+
+def test_a_whole_part_is_taken(server, target):
+    target.parent.mkdir()
+    (target.parent / "svmguide1.part").write_bytes(BODY)
+    download(server.url, SHA, target)
+    assert target.read_bytes() == BODY
+
+
+def test_a_corrupted_download_is_thrown_away(server, target):
+    server.plan = ["corrupt"]
+    with pytest.raises(DataError, match=f"what arrived is damaged, for its SHA-256 is not {SHA}: try again") as caught:
+        download(server.url, SHA, target)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert not list(target.parent.iterdir())
+    server.plan = ["whole"]
+    download(server.url, SHA, target)
+    assert target.read_bytes() == BODY
+
+
+def test_a_wrong_part_costs_one_attempt(server, target):
+    target.parent.mkdir()
+    (target.parent / "svmguide1.part").write_bytes(b"of another file")
+    with pytest.raises(DataError, match="damaged"):
+        download(server.url, SHA, target)
+    download(server.url, SHA, target)
+    assert target.read_bytes() == BODY
+
+
+def test_errors_are_one_sentence(server, target, monkeypatch):
+    server.plan = ["missing"]
+    with pytest.raises(DownloadError, match="answered '404 Not Found': download it by hand to .*svmguide1, or set"):
+        download(server.url, SHA, target)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{free.getsockname()[1]}/svmguide1"
+    with pytest.raises(DownloadError, match=r"could not be downloaded \(offline\?\): try again, or download it"):
+        download(nowhere, SHA, target)
+    target.parent.rmdir()
+    target.parent.write_text("a file where the directory should be")
+    with pytest.raises(DownloadError, match="cannot be written"):
+        download(server.url, SHA, target)
+
+
+def test_load_downloads_what_is_missing(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYMSVM_DATA", str(tmp_path / "home"))
+    files = {name: (f"{server.url}{name}", SHA) for name in ("svmguide1", "svmguide1.t")}
+    monkeypatch.setattr(named, "FILES", FILES | files)
+    data = load("svmguide1")
+    assert data.X.shape == data.X_test.shape == (20000, 4)
+    np.testing.assert_array_equal(data.X[3], [3.5, 0, 0, 2])
+    assert sorted(file.name for file in (tmp_path / "home").iterdir()) == ["svmguide1", "svmguide1.t"]
+    with pytest.raises(DownloadError, match="cadata_scale does not exist, and no site has it: get cadata"):
+        load("cadata_scale")
+
+
+def test_the_bar_is_drawn_on_a_terminal(server, target, monkeypatch, capsys):
+    monkeypatch.setattr(downloads.sys.stderr, "isatty", lambda: True, raising=False)
+    download(server.url, SHA, target)
+    assert "svmguide1: 100%" in capsys.readouterr().err
+
+
+def test_the_registry_is_whole(monkeypatch, tmp_path):
+    assert {file for entry in SETS.values() for file in (*entry.train, *entry.test)} == set(FILES)
+    for url, sha in FILES.values():
+        assert url is None or url.startswith("https://")
+        assert re.fullmatch("[0-9a-f]{64}", sha)
+    monkeypatch.delenv("SYMSVM_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data_home().name == "symsvm"
