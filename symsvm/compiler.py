@@ -3,11 +3,13 @@
 import functools
 import importlib.util
 import math
+import threading
 import warnings
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.gradient import DisconnectedGrad
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
@@ -47,18 +49,22 @@ def resolve_mode(mode=None):
 class Compiled:
     """A compiled function with what it was bound to: numbers out of the graph, and shared variables, read at each call.
 
-    Functions of one structure share one compilation, whatever the numbers in them are.
+    Functions of one structure share one compilation, whatever the numbers in them are, and one lock: PyTensor keeps
+    what it computes in places of the function, where two threads would overwrite each other's.
     """
 
-    def __init__(self, function, numbers, shared, single):
-        self.function, self.numbers, self.shared, self._single = function, numbers, shared, single
+    def __init__(self, function, lock, numbers, shared, single):
+        self.function, self.numbers, self.shared = function, numbers, shared
+        self._lock, self._single = lock, single
 
     def __call__(self, *args):
-        results = self.function(*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared))
+        values = [v.get_value(borrow=True) for v in self.shared]
+        with self._lock:
+            results = self.function(*args, *self.numbers, *values)
         return results[0] if self._single else results
 
 
-_COMPILED = {}
+_COMPILED, _COMPILING = {}, threading.RLock()
 
 
 def function(inputs, outputs, *, mode=None, memory=None, trust_input=False):
@@ -74,13 +80,15 @@ def function(inputs, outputs, *, mode=None, memory=None, trust_input=False):
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
     own = [*inputs, *numbers, *shared]
     key = signature(own, outputs), mode_key(mode), memory, trust_input
-    if key not in _COMPILED:
-        fresh = [v.type(name=v.name) for v in own]
-        graphs = clone_replace(outputs, dict(zip(own, fresh, strict=True)))
-        graphs = lift(graphs) if memory is None else lift(graphs, memory)
-        _COMPILED[key] = _compile(fresh, graphs, mode)
-        _COMPILED[key].trust_input = trust_input
-    return Compiled(_COMPILED[key], [number.data for number in numbers], shared, single)
+    with _COMPILING:
+        if key not in _COMPILED:
+            fresh = [v.type(name=v.name) for v in own]
+            graphs = clone_replace(outputs, dict(zip(own, fresh, strict=True)))
+            graphs = lift(graphs) if memory is None else lift(graphs, memory)
+            compiled = _compile(fresh, graphs, mode)
+            compiled.trust_input = trust_input
+            _COMPILED[key] = compiled, threading.RLock()
+    return Compiled(*_COMPILED[key], [number.data for number in numbers], shared, single)
 
 
 def mode_key(mode):
@@ -145,11 +153,15 @@ def value_and_grad(W, wrt):
     # Inputs of their own, so that no pass can fold or simplify away what is to be differentiated by.
     inputs = [v.type(name=v.name) for v in variables]
     there = dict(zip(variables, inputs, strict=True))
+    # What is marked as constant to the gradient (`disconnected_grad`) as well, for the passes remove the mark.
+    constant = [v for v in ancestors([W]) if v.owner is not None and isinstance(v.owner.op, DisconnectedGrad)]
+    held = [v.type() for v in constant]
     # Whatever its size: what is too large for the memory is tiled after differentiation, where one product serves all.
-    (lifted,) = lift(clone_replace([W], there), memory=math.inf)
+    (lifted,) = lift(clone_replace([W], there | dict(zip(constant, held, strict=True))), memory=math.inf)
     disconnected = set(variables) - set(ancestors([W]))
     gradients = pytensor.grad(lifted, inputs, disconnected_inputs="raise" if disconnected else "ignore")
-    lifted, *gradients = clone_replace([lifted, *gradients], dict(zip(inputs, variables, strict=True)))
+    back = dict(zip([*inputs, *held], [*variables, *constant], strict=True))
+    lifted, *gradients = clone_replace([lifted, *gradients], back)
     return lifted, gradients if isinstance(wrt, (list, tuple)) else gradients[0]
 
 
