@@ -15,6 +15,7 @@ from symsvm.matvec import kernel_matvec
 from symsvm.objectives import (
     CSVC,
     KernelDual,
+    LagrangianDual,
     Objective,
     PrimalRisk,
     QuadraticProgram,
@@ -40,6 +41,7 @@ from symsvm.solvers import (
     hard_margin,
     list_solvers,
     path,
+    relax,
     soft_margin,
     solve,
 )
@@ -60,6 +62,7 @@ __all__ = [
     "GradientDescent",
     "Kernel",
     "KernelDual",
+    "LagrangianDual",
     "Laplacian",
     "Linear",
     "LinearSVC",
@@ -97,6 +100,7 @@ __all__ = [
     "pair_kernel",
     "path",
     "perceptron",
+    "relax",
     "save",
     "soft_margin",
     "solve",

@@ -2,6 +2,7 @@
 
 from symsvm.objectives.dual import CSVC
 from symsvm.objectives.kernel_dual import KernelDual
+from symsvm.objectives.lagrangian_dual import LagrangianDual
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.platt import Platt
 from symsvm.objectives.primal_risk import PrimalRisk
@@ -10,6 +11,7 @@ from symsvm.objectives.quadratic_program import QuadraticProgram, csvc, nu_svc, 
 __all__ = [
     "CSVC",
     "KernelDual",
+    "LagrangianDual",
     "Objective",
     "Platt",
     "PrimalRisk",

@@ -8,6 +8,7 @@ from symsvm.solvers.maximal_violating_pair import MaximalViolatingPair
 from symsvm.solvers.projected_gradient import ProjectedGradient
 from symsvm.solvers.quadratic_programming import QuadraticProgramming, hard_margin, soft_margin
 from symsvm.solvers.registry import compile, list_solvers, solve
+from symsvm.solvers.relaxation import relax
 from symsvm.solvers.simplified_smo import SimplifiedSMO
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "hard_margin",
     "list_solvers",
     "path",
+    "relax",
     "soft_margin",
     "solve",
 ]

@@ -1,0 +1,156 @@
+"""The Lagrangian dual: its equations, the inner system, and how near the machine comes that it recovers."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from problems import MODES
+from pytensor.graph.traversal import ancestors
+from pytensor.scan.op import Scan
+
+from symsvm import (
+    RBF,
+    KernelDual,
+    LagrangianDual,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    compile,
+    csvc,
+    nu_svc,
+    relax,
+    solve,
+    svr,
+)
+from symsvm.compiler import function, grad
+from symsvm.minres import minres
+from symsvm.objectives.lagrangian_dual import lagrangian, right_hand_side
+
+RNG = np.random.default_rng(0)
+M = 40
+SIGNS = np.where(np.arange(M) % 2 == 0, 1.0, -1.0)
+X = RNG.normal(size=(M, 2)) + 0.7 * SIGNS[:, None]
+TARGETS = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=M)
+# kernel -> what is left, relative to P*, of classifier and regression after 1500 steps
+KERNELS = {
+    "linear": (Linear(), 0.01, 0.02),
+    "rbf": (RBF(1.0), 0.01, 0.01),
+    "polynomial": (Polynomial(degree=3, gamma=1.0, coef0=1.0), 0.02, 0.05),
+}
+
+
+def dual(kernel, machine, bias):
+    program = (
+        csvc(SIGNS, 1.0, intercept=bias == "free")
+        if machine == "svc"
+        else svr(TARGETS, 1.0, 0.1, intercept=bias == "free")
+    )
+    return KernelDual(program, X, kernel if bias == "free" else kernel + 1.0)
+
+
+@pytest.mark.parametrize("bias", ["free", "embedded"])
+@pytest.mark.parametrize("machine", ["svc", "svr"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_it_comes_near_the_optimum_and_says_how_near(name, machine, bias):
+    kernel, *short = KERNELS[name]
+    problem = dual(kernel, machine, bias)
+    certificate = solve(relax(problem), "adagrad", mode="JAX", max_iter=1500, tol=1e-3).certificate
+    best = -solve(problem, tol=1e-8).W
+    assert certificate.status in ("infeasible", "feasible")  # the ridge keeps it from more
+    assert certificate.infeasibility < 0.05
+    assert problem.program.infeasibility(certificate.z) < 1e-12
+    assert certificate.dual <= best * (1 + 1e-6) <= certificate.primal * (1 + 2e-6)
+    assert certificate.dual == pytest.approx(best, rel=short[machine == "svr"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_squared_loss_needs_no_ridge(mode):
+    """Q + 1 / (2 C) is regular: what is relaxed is the problem itself, and the run ends optimal."""
+    problem = KernelDual(csvc(SIGNS, 1.0, squared=True), X, RBF(1.0))
+    solution = solve(relax(problem, ridge=0.0, inner=60), "adagrad", mode=mode, tol=1e-2, max_iter=3000)
+    assert solution.stopped == "tol"
+    assert solution.certificate.status == "optimal"
+    assert solution.certificate.dual == pytest.approx(-solve(problem, tol=1e-8).W, rel=1e-2)
+
+
+def test_least_squares_restricts_alpha_to_the_range_of_q():
+    """With a linear kernel and classes that overlap no alpha >= 0 but 0 lies in it: the seed's relaxation finds 0."""
+    problem = dual(Linear(), "svc", "embedded")
+    certificate = solve(relax(problem, ridge=0.0), "adagrad", mode="FAST_COMPILE", max_iter=300).certificate
+    assert abs(certificate.W) < 1e-3
+    assert np.abs(certificate.z).max() < 1e-3
+    assert certificate.violation > 0.99
+
+
+def test_nearly_all_points_are_selected():
+    """Seed 002: the relaxation leaves nearly no alpha at 0, where the solution of the dual has many."""
+    problem = dual(Linear(), "svc", "embedded")
+    z = solve(relax(problem), "adagrad", mode="JAX", max_iter=1500).certificate.z
+    exact = solve(problem, tol=1e-8).lam
+    assert np.mean(np.abs(z) > 1e-6) > 0.85
+    assert np.mean(exact != 0) < 0.65
+
+
+def test_the_gradient_is_that_of_the_lagrangian_at_alpha_held_fixed():
+    problem = relax(dual(RBF(1.0), "svc", "free"), ridge=0.5)
+    g = grad(problem.value, problem.variable)
+    loops = {v.owner for v in ancestors([g]) if v.owner is not None and isinstance(v.owner.op, Scan)}
+    assert len(loops) == 1  # no loop backwards through minres
+    v = np.abs(RNG.normal(size=1 + 2 * M))
+    problem.variable.set_value(v)
+    value, slope = function([], [problem.value, g], mode="FAST_COMPILE")()
+    n, K = M, problem.K
+    Q = np.outer(SIGNS, SIGNS) * K + problem.ridge * np.eye(n)
+    r = 1 + v[0] * SIGNS - v[1 : 1 + n] + v[1 + n :]
+    alpha = np.linalg.solve(Q, r)
+    np.testing.assert_allclose(value, 0.5 * r @ alpha + v[1 : 1 + n].sum(), rtol=1e-8)
+    np.testing.assert_allclose(slope, [SIGNS @ alpha, *(1 - alpha), *alpha], rtol=1e-5, atol=1e-6)
+
+
+def test_equations_of_the_seed():
+    """Eq. 002:1.24 to 1.29 by loops, with gradients by differentiation."""
+    n = 5
+    B = RNG.normal(size=(n, n))
+    Q, q, a, C = B @ B.T, -np.ones(n), np.sign(RNG.normal(size=(1, n))), 1.5
+    values = RNG.normal(size=n), RNG.normal(size=1), RNG.random(n), RNG.random(n)
+    alpha, mu, plus, minus = (pt.vector(name) for name in ("alpha", "mu", "plus", "minus"))
+    L = lagrangian(alpha, mu, plus, minus, Q, q, a, C)
+    r = right_hand_side(mu, plus, minus, q, a)
+    graphs = [L, *grad(L, [alpha, mu, plus, minus]), r]
+    found = function([alpha, mu, plus, minus], graphs, mode="FAST_COMPILE")(*values)
+    x, m, p, s = values
+    total = 0.0
+    for i in range(n):
+        total += q[i] * x[i] - m[0] * a[0, i] * x[i] - p[i] * (C - x[i]) - s[i] * x[i]
+        for j in range(n):
+            total += 0.5 * x[i] * Q[i, j] * x[j]
+    right = [-(q[i] - m[0] * a[0, i] + p[i] - s[i]) for i in range(n)]
+    expected = [total, Q @ x - right, -a @ x, x - C, -x, right]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "FAST_COMPILE"])
+def test_minres_solves_and_rests(mode):
+    A, b = pt.matrix("A"), pt.vector("b")
+    run = function([A, b], minres(lambda v: A @ v, b, 30), mode=mode)
+    B = RNG.normal(size=(20, 20))
+    regular, right = B @ B.T / 20 + 0.5 * np.eye(20), RNG.normal(size=20)
+    np.testing.assert_allclose(run(regular, right), np.linalg.solve(regular, right), rtol=1e-6, atol=1e-7)
+    singular = B[:, :3] @ B[:, :3].T
+    np.testing.assert_allclose(run(singular @ singular, singular @ right), np.linalg.pinv(singular) @ right, atol=1e-6)
+    assert not run(regular, np.zeros(20)).any()
+
+
+def test_two_equalities_and_bad_input():
+    two = LagrangianDual(nu_svc(SIGNS, 0.5), np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2)))
+    assert len(two.variable.get_value()) == 2 + 2 * M
+    assert compile(two, "adagrad", mode="FAST_COMPILE").run(max_iter=300).certificate.dual is not None
+    with pytest.raises(ValueError, match="not known to be positive semi-definite"):
+        relax(KernelDual(csvc(SIGNS, 1.0), X, Sigmoid()))
+    with pytest.raises(TypeError, match="must be a KernelDual"):
+        relax(two)
+    with pytest.raises(ValueError, match="K must be a finite matrix of 40 rows"):
+        LagrangianDual(csvc(SIGNS, 1.0), np.eye(3))
+    with pytest.raises(ValueError, match="ridge must be at least 0"):
+        LagrangianDual(csvc(SIGNS, 1.0), np.eye(M), ridge=-1.0)
+    assert repr(two).startswith("LagrangianDual(40 variables")
