@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import symsvm
 from symsvm import RBF, SVC, SVR, Kernel, Laplacian, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from symsvm.data import Scaling
 from symsvm.files import ModelFileError
 
 X, y = load_iris(return_X_y=True)
@@ -73,6 +74,7 @@ MODELS = {
     "linear, two": lambda: LinearSVC(loss="hinge").fit(WIDE, np.arange(60) % 2),
     "linear svr": lambda: LinearSVR(epsilon=0.1, max_iter=-1).fit(X, y),
     "z-scores": lambda: make_pipeline(StandardScaler(), SVC()).fit(X, y),
+    "range": lambda: make_pipeline(Scaling((-1, 1)), SVC()).fit(X, y),
     "no mean": lambda: make_pipeline(StandardScaler(with_mean=False), SVR()).fit(WIDE, np.arange(60.0)),
     "ranges": lambda: make_pipeline(MinMaxScaler((-1, 1), clip=True), MaxAbsScaler(), LinearSVC()).fit(X, y),
 }

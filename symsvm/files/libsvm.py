@@ -19,9 +19,9 @@ from symsvm.files.calibrations import calibration_of
 from symsvm.files.fitted import ESTIMATORS, check_fitted
 from symsvm.files.libsvm_text import LibsvmText, read_libsvm_text, write_libsvm_text
 from symsvm.files.model_file_error import ModelFileError
+from symsvm.files.named_kernel import named_kernel
 from symsvm.files.replacement import replacing
 from symsvm.files.solutions import restored
-from symsvm.kernels import RBF, Linear, Polynomial, Sigmoid
 from symsvm.validation import count
 
 __all__ = ["read_libsvm", "write_libsvm"]
@@ -69,21 +69,14 @@ def _check_type(model, path):
 
 def _kernel_of(model, path):
     """kernel_type, gamma, degree and coef0 of a model."""
-    kernel = getattr(model, "_kernel", None)
-    if model.kernel == "precomputed":
-        return {"kernel_type": "precomputed"}
-    if type(kernel) is Linear:
-        return {"kernel_type": "linear"}
-    if type(kernel) is RBF:
-        return {"kernel_type": "rbf", "gamma": 1 / (2 * float(kernel.sigma) ** 2)}
-    if type(kernel) in (Polynomial, Sigmoid):
-        numbers = {"gamma": float(kernel.gamma), "coef0": float(kernel.coef0)}
-        if type(kernel) is Sigmoid:
-            return {"kernel_type": "sigmoid"} | numbers
-        return {"kernel_type": "polynomial", "degree": int(kernel.degree)} | numbers
-    raise ModelFileError(
-        path, f"LIBSVM has no kernel {kernel or model.kernel!r}: save as .symsvm, or fit with kernel='precomputed'."
-    )
+    found = {"kernel_type": "precomputed"} if model.kernel == "precomputed" else named_kernel(model._kernel)
+    if found is None:
+        raise ModelFileError(
+            path,
+            f"LIBSVM has no kernel {model._kernel or model.kernel!r}: save as .symsvm, or fit with "
+            "kernel='precomputed'.",
+        )
+    return found
 
 
 def _write_classes(model, text, path):

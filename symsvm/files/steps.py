@@ -1,9 +1,10 @@
-"""Steps: what may stand in a file: an estimator, or a scaling of scikit-learn before one, as plain values and back."""
+"""Steps: what may stand in a file: an estimator, or a scaling before one, as plain values and back."""
 
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm.data import Scaling
 from symsvm.files.calibrations import calibration_arrays, calibration_of
 from symsvm.files.fitted import ESTIMATORS, check_fitted, fitted_names
 from symsvm.files.model_file_error import ModelFileError
@@ -13,6 +14,7 @@ __all__ = ["step_of", "step_state"]
 
 # The fitted attributes of each scaling.
 _SCALERS = {
+    Scaling: ("shift_", "scale_", "offset_"),
     StandardScaler: ("mean_", "var_", "scale_", "n_samples_seen_"),
     MinMaxScaler: ("min_", "scale_", "data_min_", "data_max_", "data_range_", "n_samples_seen_"),
     MaxAbsScaler: ("max_abs_", "scale_", "n_samples_seen_"),
@@ -74,7 +76,9 @@ def _check_scaler(scaler):
     d = scaler.n_features_in_
     if type(d) is not int or d < 1:
         raise ValueError("n_features_in_ must be a positive integer")
-    for name in _SCALERS[type(scaler)][:-1]:
+    for name in _SCALERS[type(scaler)]:
+        if name == "n_samples_seen_":
+            continue
         value = getattr(scaler, name)
         centred = isinstance(scaler, StandardScaler) and value is None  # with_mean, with_std
         fine = isinstance(value, np.ndarray) and value.shape == (d,) and value.dtype.kind == "f"
