@@ -1,8 +1,8 @@
 """NumPy's files: .npy with one array, .npz with several; never a pickle."""
 
 import math
+import os
 import zipfile
-import zlib
 
 import numpy as np
 from numpy.lib import format as npy
@@ -45,7 +45,9 @@ def _header(path, file, size):
 
 def _array(path, file, size):
     shape, fortran, kind = _header(path, file, size)
-    flat = np.frombuffer(bytearray(file.read()), dtype=kind)
+    flat = np.empty(math.prod(shape), dtype=kind)
+    if file.readinto(flat.view(np.uint8)) < flat.nbytes or file.read(1):
+        raise DataError(path, f"its shape {shape} takes {flat.nbytes} bytes, and there are others.")
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
@@ -60,6 +62,8 @@ def pieces(path, rows):
     with open(path, "rb") as file:
         shape, fortran, kind = _header(path, file, _size(file))
         start = file.tell()
+    if 0 in (shape or (0,)):
+        raise DataError(path, f"it holds no points; its shape is {shape}.")
     whole = np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
     for first in range(0, shape[0], rows):
         yield np.array(whole[first : first + rows])
@@ -73,13 +77,17 @@ def _size(file):
 
 def read_npz(path):
     """Read the arrays of a .npz file, by name."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
-            check_expansion(path, sum(e.compress_size for e in entries), sum(e.file_size for e in entries))
-            return {entry.filename.removesuffix(".npy"): _entry(path, archive, entry) for entry in entries}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError) as error:
-        raise DataError(path, f"its zip archive is damaged ({str(error).rstrip('.')}).") from None
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
+                check_expansion(path, os.path.getsize(path), sum(entry.file_size for entry in entries))
+                return {entry.filename.removesuffix(".npy"): _entry(path, archive, entry) for entry in entries}
+        except (DataError, MemoryError):
+            raise
+        except Exception as error:  # what zipfile, zlib and the system say of a damaged archive
+            reason = " ".join(str(error).split())[:120].rstrip(".")
+            raise DataError(path, f"its zip archive is damaged ({reason}).") from None
 
 
 def _entry(path, archive, entry):

@@ -13,7 +13,7 @@ __all__ = ["EXPANSION", "Source", "check_expansion", "replacing"]
 
 # Real data shrinks 3 to 50 times; what unpacks to more than this, and is not small, is taken for a bomb.
 EXPANSION = 200
-_SMALL = 1 << 26
+_SMALL = 1 << 24
 
 
 def check_expansion(path, packed, unpacked):

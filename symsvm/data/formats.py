@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symsvm.data import arrays, csv_text, idx, libsvm_text, tables
+from symsvm.data import arrays, csv_layout, csv_text, idx, libsvm_text, tables
 from symsvm.data.errors import DataError
 from symsvm.data.files import Source
 from symsvm.validation import choice, count
@@ -86,7 +86,7 @@ def read(path, labels=None, *, format=None, dtype=None, n_features=None, header=
 def split_labels(path, form, labels, header):
     """`labels` as a column or as a file, one of them None."""
     if isinstance(labels, str | os.PathLike):
-        names = csv_text.layout(path, None, header).names if form == "csv" else ()
+        names = csv_layout.layout(path, None, header).names if form == "csv" else ()
         if isinstance(labels, os.PathLike) or (labels not in names and os.path.isfile(labels)):
             return None, Path(labels)
     elif labels is not None:

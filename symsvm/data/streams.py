@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from symsvm.data import arrays, csv_text, formats, idx, libsvm_text, tables
+from symsvm.data import arrays, csv_layout, csv_text, formats, idx, libsvm_text, tables
 from symsvm.data.errors import DataError
 from symsvm.validation import choice, count
 
@@ -43,7 +43,7 @@ def _parts(path, form, column, rows, dtype, n_features, header, zero_based):
     if form == "libsvm":
         return libsvm_text.pieces(path, dtype=dtype, n_features=n_features, zero_based=zero_based)
     if form == "csv":
-        return csv_text.pieces(path, csv_text.layout(path, column, header))
+        return csv_text.pieces(path, csv_layout.layout(path, column, header))
     if form == "parquet":
         return tables.pieces(path, column, rows, dtype)
     if form == "npz":
