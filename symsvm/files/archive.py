@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import math
+import re
 import struct
 import zipfile
 
@@ -20,6 +21,12 @@ __all__ = ["read_archive", "write_archive"]
 HEAD = "model.json"
 KINDS = "biufSUMm"  # of the arrays: booleans, numbers, strings, times
 _LARGEST = 2**48  # a dimension
+# What NumPy writes in version 1.0 of its format: magic and the length of the header, then the header.
+_START = struct.Struct("<8sH")
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|]\w{1,20}(?:\[\w{1,10}\])?)', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,20},? ?){0,9})\), \} *\n"
+)
 
 
 def write_archive(file, head, arrays):
@@ -107,18 +114,19 @@ def _json(path, text):
 def _array(path, info, member):
     """The array of a member, allocated when its header agrees with the number of bytes that follow."""
     name = info.filename
-    try:
-        if np.lib.format.read_magic(member) != (1, 0):
-            raise ModelFileError(path, f"{name!r} must be an array in version 1.0 of the .npy format.")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(member)
-    except (SyntaxError, MemoryError, RecursionError):
-        raise ModelFileError(path, f"{name!r} has no header of an array.") from None
+    start = member.read(_START.size)
+    magic, length = _START.unpack(start) if len(start) == _START.size else (b"", 0)
+    found = _HEADER.fullmatch(member.read(length)) if magic == b"\x93NUMPY\x01\x00" else None
+    if found is None:
+        raise ModelFileError(path, f"{name!r} has no header of an array of numbers or strings.")
+    dtype, fortran = np.dtype(found[1].decode()), found[2] == b"True"
+    shape = tuple(int(n) for n in found[3].split(b",") if n.strip())
     if dtype.hasobject:
         raise ModelFileError(path, f"{name!r} holds Python objects, which are never unpickled.")
-    if dtype.kind not in KINDS or dtype.itemsize == 0 or dtype.names or dtype.subdtype:
+    if dtype.kind not in KINDS or dtype.itemsize == 0:
         raise ModelFileError(path, f"{name!r} must hold numbers or strings, got the type {str(dtype)[:80]}.")
     left = info.file_size - member.tell()
-    absurd = len(shape) > 2 or not all(0 <= n < _LARGEST for n in shape)
+    absurd = len(shape) > 2 or max(shape, default=0) > _LARGEST
     if absurd or math.prod(shape) * dtype.itemsize != left:
         shown = str(shape)[:80]
         raise ModelFileError(path, f"{name!r} has the shape {shown} of {dtype}, but {left} bytes follow.")

@@ -102,6 +102,8 @@ def read_libsvm_text(path):
         raise ModelFileError(
             path, f"total_sv is {text.total_sv}, but {len(rows.coef)} support vectors follow.", line=number
         )
+    if not line.endswith(b"\n"):
+        raise ModelFileError(path, "the file ends in the middle of a line.", line=number)
     rows.close(text)
     return text
 
