@@ -26,6 +26,8 @@ class Certified(BaseEstimator):
 
     def _each(self, name):
         check_is_fitted(self)
+        if not self._solutions:
+            raise AttributeError(f"{name}_ is not there after partial_fit: nobody has seen all points; use fit.")
         values = [getattr(solution, name) for solution in self._solutions]
         return values[0] if len(values) == 1 else values
 

@@ -12,10 +12,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symsvm.estimators.calibration import Calibration
 from symsvm.estimators.certified import Certified, votes
 from symsvm.estimators.weights import class_weights, sample_weights
-from symsvm.linear import Rows, solve_crammer_singer, solve_linear
-from symsvm.validation import choice, number
+from symsvm.linear import Rows, Stream, solve_crammer_singer, solve_linear
+from symsvm.validation import choice, count, number
 
 __all__ = ["LinearSVC", "LinearSVR"]
+
+
+def _can_stream(machine):
+    """Whether `partial_fit` is there: for the hinge loss, each class against the rest, the intercept as a weight."""
+    wanted = {"loss": "hinge", "penalty": "l2", "multi_class": "ovr", "penalize_intercept": True, "calibration": None}
+    for name, value in wanted.items():
+        if getattr(machine, name) != value:
+            raise AttributeError(f"partial_fit needs {name}={value!r}, got {getattr(machine, name)!r}.")
+    return True
 
 
 class _LinearMachine(Certified):
@@ -80,6 +89,7 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
     max_iter, time_limit : the most passes (-1 for no limit) and the most seconds of a problem.
     warm_start : begin at the weights of the last fit.
     dual : of scikit-learn; the algorithm is chosen by loss and shape whatever it is.
+    stream_size : N, how many points `partial_fit` is to see in all; by default as many as in its first call.
 
     Attributes
     ----------
@@ -106,6 +116,7 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
         calibration=None,
         time_limit=None,
         warm_start=False,
+        stream_size=None,
     ):
         self.penalty = penalty
         self.loss = loss
@@ -123,9 +134,12 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
         self.calibration = calibration
         self.time_limit = time_limit
         self.warm_start = warm_start
+        self.stream_size = stream_size
 
     def fit(self, X, y, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR, and their labels."""
+        self.__dict__.pop("_streams", None)
+        self.__dict__.pop("_fit_points", None)
         X, y = self._checked(X, y)
         check_classification_targets(y)
         weights = sample_weights(sample_weight, X)
@@ -141,15 +155,71 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
         labels = np.searchsorted(self.classes_, y[used])
         factors = class_weights(self.class_weight, self.classes_, labels, weights[used])
         C = number(self.C, "C", positive=True) * weights[used] * factors[labels]
-        start = getattr(self, "_solutions", None) if self.warm_start else None
+        start = getattr(self, "_solutions", None) or None if self.warm_start else None
         fit = {"crammer_singer": self._together, "ovo": self._pairs}.get(self.multi_class, self._rest)
         fit = self._rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit
         solutions, coef, intercept = fit(points, labels, C, start)
         self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept).astype("float64")
+        self._fit_points = len(used)
         self._keep(solutions)
         if self.calibration is not None:
             self._calibration = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
         return self
+
+    @available_if(_can_stream)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Go on with some more points of a stream, (m, d), dense or CSR, none of which is kept.
+
+        One averaged stochastic subgradient step a point, in random order (see `symsvm.linear.stochastic`), towards the
+        machine that `fit` would find on N points like these, N = `stream_size`; the same points may come again. There
+        is no certificate: nobody has seen all points. A stream after `fit` goes on from there, as if it had seen those
+        points; `fit` after a stream forgets it.
+
+        Parameters
+        ----------
+        classes : all classes that there will be; needed in the first call, unless it comes after `fit`.
+        sample_weight : of the losses of these points.
+        """
+        first, seen = not hasattr(self, "_streams"), getattr(self, "_fit_points", 0)
+        X, y = self._checked(X, y, reset=first and not seen)
+        check_classification_targets(y)
+        if first and not seen:
+            if classes is None:
+                raise ValueError("classes must be given in the first call of partial_fit: all that there will be.")
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes must hold at least two classes, got {len(self.classes_)} class.")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}, got {classes!r}.")
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y must hold labels of the first call's classes, got {unknown[:3].tolist()} as well.")
+        labels = np.searchsorted(self.classes_, y)
+        if isinstance(self.class_weight, str):
+            raise ValueError("class_weight='balanced' needs all labels at once: give partial_fit a dict of weights.")
+        weights = sample_weights(sample_weight, X)
+        weights = weights * class_weights(self.class_weight, self.classes_, labels, weights)[labels]
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows, one = self._rows(X), len(self.classes_) == 2
+        if first:
+            self._begin(rows, seen)
+        order = np.random.default_rng((seed, self._streams[0].t)).permutation(len(y))
+        for c, stream in enumerate(self._streams):
+            stream.see(rows, np.where(labels == c + one, 1.0, -1.0), weights, order)
+        u = np.stack([stream.u for stream in self._streams])
+        self.coef_, self.intercept_ = u[:, :-1], rows.s * u[:, -1]
+        self.t_ = self._streams[0].t
+        return self
+
+    def _begin(self, rows, seen):
+        """The streams, one a weight vector, from nothing or from a fit to so many points."""
+        N = seen or rows.n if self.stream_size is None else count(self.stream_size, "stream_size", least=1)
+        lam = 1 / (number(self.C, "C", positive=True) * N)
+        starts = [None] * (1 if len(self.classes_) == 2 else len(self.classes_))
+        if seen:
+            starts = np.column_stack([self.coef_, self.intercept_ / (rows.s or 1.0)])
+        self._streams = [Stream(rows.d, lam, u, seen) for u in starts]
+        self._solutions, self.n_iter_ = [], 1
 
     def _rest(self, X, labels, C, start):
         rows, k = self._rows(X), len(self.classes_)
