@@ -1,0 +1,252 @@
+"""Every solver by its name: the optimum of an independent solver on every dual it takes; the facts of the seeds."""
+
+import numpy as np
+import oracles
+import pytensor.tensor as pt
+import pytest
+from problems import KERNELS, MODES
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import MinMaxScaler
+
+from symsvm import (
+    CSVC,
+    RBF,
+    SVC,
+    KernelDual,
+    Linear,
+    Objective,
+    PrimalRisk,
+    SimplifiedSMO,
+    compile,
+    csvc,
+    hard_margin,
+    list_solvers,
+    nu_svc,
+    nu_svr,
+    one_class,
+    soft_margin,
+    solve,
+    svr,
+)
+from symsvm.compiler import function
+from symsvm.solvers.card import PROBLEMS as KINDS
+from symsvm.solvers.registry import SOLVERS
+from symsvm.solvers.simplified_smo import drawn
+
+RNG = np.random.default_rng(5)
+M = 24
+Y = np.where(np.arange(M) % 2 == 0, 1.0, -1.0)
+X = RNG.normal(size=(M, 3)) + 0.4 * Y[:, None]
+TARGETS = X[:, 0] ** 2 + 0.1 * RNG.normal(size=M)
+KERNEL, PAIR = KERNELS["rbf"]
+
+# name -> the dual; the first three are of one structure, and share a compilation.
+DUALS = {
+    "C-SVC": csvc(Y, 1.0),
+    "C-SVC, a C each": csvc(Y, np.linspace(0, 2, M)),
+    "squared hinge": csvc(Y, 1.0, squared=True),
+    "no intercept": csvc(Y, 1.0, intercept=False),
+    "SVR": svr(TARGETS, 1.0, 0.1),
+    "nu-SVC": nu_svc(Y, 0.4),
+    "nu-SVR": nu_svr(TARGETS, 1.0, 0.4),
+    "one class": one_class(np.ones(M), 0.3),
+}
+NAMES = [card.name for card in list_solvers("dual")]
+# Those with a JAX test of their own, to the optimum, are in test_accelerated_gradient and test_equations.
+ELSEWHERE = ("accelerated-gradient", "projected-gradient")
+STEPS = [card.name for card in list_solvers("dual") if "jax" in card.backends and card.name not in ELSEWHERE]
+
+
+# Solvers that state another accuracy than the KKT violation tol: how far W may be from W*, relative to it, and steps.
+LOOSE = {"adagrad": (1e-2, 2000)}
+
+
+def optimum(qp):
+    """W at the optimum of a dual over the first points of X, by the tests' own QP solver."""
+    K = oracles.gram(X[: qp.m], X[: qp.m], PAIR)
+    H = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
+    A = (qp.group == np.arange(len(qp.total))[:, None]).astype(float)
+    z = oracles.qp(H, qp.p, qp.lower, qp.upper, *((A, qp.total) if len(A) else ()))
+    return 0.5 * z @ H @ z + qp.p @ z
+
+
+def meets(solution, qp, tol):
+    """The optimum to what a violation of tol allows: no variable moves further than its bounds, or than it has."""
+    assert solution.certificate.status == "optimal", solution.certificate
+    reach = np.minimum(qp.upper - qp.lower, 2 * np.abs(solution.lam).max()).sum()
+    assert abs(solution.W - optimum(qp)) <= tol * reach
+    assert solution.certificate.gap <= tol * reach + 1e-9
+
+
+@pytest.mark.parametrize("dual", ["C-SVC", "C-SVC, a C each", "squared hinge", "one class"])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_solver_meets_the_optimum(name, dual):
+    qp, (share, steps) = DUALS[dual], LOOSE.get(name, (None, 100_000))
+    solution = solve(KernelDual(qp, X, KERNEL), name, tol=1e-3, max_iter=steps)
+    if share is None:
+        meets(solution, qp, 1e-3)
+    else:
+        assert solution.certificate.infeasibility < 1e-12
+        assert -1e-9 <= solution.W - optimum(qp) <= share * abs(optimum(qp))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_each_step_is_the_same_on_jax(name):
+    objective = KernelDual(DUALS["C-SVC"], X, KERNEL)
+    steps = 100_000 if name not in LOOSE else 200
+    first, second = (solve(objective, name, mode=mode, max_iter=steps) for mode in MODES)
+    assert second.certificate.status == ("feasible" if name in LOOSE else "optimal")
+    assert second.n_iter == first.n_iter
+    np.testing.assert_allclose(second.lam, first.lam, atol=1e-8)
+
+
+@pytest.mark.parametrize("dual", ["no intercept", "SVR", "nu-SVC", "nu-SVR"])
+@pytest.mark.parametrize("name", ["qp", "decomposition"])
+def test_the_reference_agrees_with_the_fast_solver(name, dual):
+    meets(solve(KernelDual(DUALS[dual], X, KERNEL), name, tol=1e-6), DUALS[dual], 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "dual"),
+    [
+        ("smo", csvc(Y[:12], 1.0, intercept=False)),
+        ("smo", nu_svr(TARGETS[:12], 1.0, 0.4)),
+        ("smo", svr(TARGETS[:12], 1.0, 0.1)),
+        ("smo-simplified", nu_svc(Y[:12], 0.4)),
+    ],
+)
+def test_smo_with_no_equality_with_two_and_with_two_variables_a_point(name, dual):
+    """LIBSVM's rule: a pair of one group; a single variable where there is none."""
+    meets(solve(KernelDual(dual, X[:12], KERNEL), name, mode="FAST_COMPILE", tol=1e-2), dual, 1e-2)
+
+
+def test_smo_in_the_papers_symbols():
+    """CSVC over lam and y, and KernelDual over z = y lam: the same pairs, the same point."""
+    lam, A, y = pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
+    for name in ("smo", "smo-simplified"):
+        program = compile(CSVC(lam, A, y, 1.0, KERNEL), name, mode="FAST_COMPILE")
+        solution = program.run(np.zeros(12), X=X[:12], y=Y[:12], tol=1e-2)
+        other = solve(KernelDual(csvc(Y[:12], 1.0), X[:12], KERNEL), name, tol=1e-2)
+        assert solution.certificate.status == "optimal"
+        assert solution.n_iter == other.n_iter
+        np.testing.assert_allclose(solution.lam * Y[:12], other.lam, atol=1e-8)
+
+
+def test_simplified_smo_rests_where_passes_change_nothing():
+    objective = KernelDual(DUALS["C-SVC"], X, KERNEL)
+    solution = solve(objective, SimplifiedSMO(tol=0.3, max_passes=2), tol=1e-9)
+    assert (solution.stopped, solution.certificate.status) == ("rest", "feasible")
+    assert 1e-9 < solution.certificate.violation <= 0.6 + 1e-9
+    seeds = [solve(objective, SimplifiedSMO(seed=seed)).trace["W"] for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(seeds[0], seeds[1])
+    assert len(seeds[0]) != len(seeds[2]) or (seeds[0] != seeds[2]).any()
+    with pytest.raises(ValueError, match="this dual has none: use 'smo'"):
+        solve(KernelDual(DUALS["no intercept"], X, KERNEL), "smo-simplified", mode="FAST_COMPILE")
+
+
+def test_draws_are_even_and_the_same_everywhere():
+    n = pt.dvector("n")
+    graph = drawn(n, pt.constant(7.0), 50)
+    first, second = (np.asarray(function([n], graph, mode=mode)(np.arange(20_000.0))) for mode in ("NUMBA", "JAX"))
+    np.testing.assert_array_equal(first, second)
+    counts = np.bincount(first, minlength=50)
+    assert ((counts - 400) ** 2 / 400).sum() < 90  # chi-squared of 49 degrees: 1 in 3000
+    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.03
+
+
+def test_an_indefinite_kernel_ends_stationary_or_is_refused():
+    objective = KernelDual(csvc(Y, 1.0), X, KERNELS["sigmoid"][0])
+    solution = solve(objective, "smo", mode="FAST_COMPILE")
+    assert solution.certificate.status == "stationary"
+    strong = KernelDual(csvc(Y, 1.0), X, -1.0 * Linear())
+    with pytest.raises(ValueError, match="positive semi-definite matrix, and this one has the eigenvalue"):
+        solve(strong, "qp")
+
+
+# ---- margins
+
+
+def test_soft_margin_is_the_dual_of_the_dual():
+    solution = soft_margin(X, Y, 1.0)
+    dual = solve(KernelDual(csvc(Y, 1.0), X, Linear()), "qp", tol=1e-6)
+    assert solution.certificate.status == "optimal"
+    assert solution.W == pytest.approx(dual.W, abs=1e-7)
+    np.testing.assert_allclose(solution.theta, X.T @ (solution.lam * Y), atol=1e-6)
+    primal = 0.5 * solution.theta @ solution.theta + solution.xi.sum()
+    assert primal == pytest.approx(solution.certificate.primal, abs=1e-6)
+
+
+def test_hard_margin_or_the_proof_that_there_is_none():
+    apart = X + 3 * Y[:, None]
+    solution = hard_margin(apart, Y)
+    assert (solution.stopped, solution.certificate.status) == ("tol", "optimal")
+    assert 0 <= solution.certificate.gap + 1e-12 < 1e-8
+    assert (Y * (apart @ solution.theta + solution.b)).min() > 1 - 1e-8
+    none = hard_margin(X, Y)
+    assert (none.stopped, none.certificate.status, none.theta) == ("infeasible", "infeasible", None)
+    # A point in both convex hulls.
+    hulls = [none.lam[Y == sign] @ X[Y == sign] for sign in (1, -1)]
+    np.testing.assert_allclose(hulls[0], hulls[1], atol=1e-6)
+    assert none.lam.min() >= 0
+    assert none.lam[Y > 0].sum() == pytest.approx(1.0, abs=1e-6)
+
+
+# ---- names
+
+
+def test_cards_say_what_there_is():
+    cards = list_solvers()
+    names = [card.name for card in cards]
+    assert {"decomposition", "smo", "smo-simplified", "qp", "accelerated-gradient", "projected-gradient"} <= set(names)
+    assert len(set(names)) == len(names) == len(SOLVERS)
+    table = str(cards)
+    for card in cards:
+        assert card.name in table
+        assert set(card.problems) <= set(KINDS)
+        assert set(card.backends) <= {"numba", "jax"}
+        assert all((card.equation, card.reference, card.accuracy))
+    assert {card.name for card in list_solvers("primal")} < set(names)
+    with pytest.raises(ValueError, match="problem must be one of 'dual'"):
+        list_solvers("dula")
+
+
+def test_unknown_names_and_unsuitable_pairs_say_what_to_do():
+    objective = KernelDual(csvc(Y, 1.0), X, KERNEL)
+    with pytest.raises(ValueError, match="got 'smo-simplifed'; 'smo-simplified'\\?"):
+        solve(objective, "smo-simplifed")
+    with pytest.raises(ValueError, match="'smo' is for dual problems, and this is a primal .*: use 'adagrad'"):
+        solve(PrimalRisk(X, Y), "smo")
+    with pytest.raises(ValueError, match="use 'adagrad'"):
+        compile(PrimalRisk(X, Y), SimplifiedSMO())
+    v = pt.dvector("v")
+    with pytest.raises(ValueError, match="'smo-simplified' is for dual problems"):
+        solve(Objective((v**4).sum(), v), "smo-simplified", start=[1.0])
+    with pytest.raises(ValueError, match="solver must be one of 'auto', 'decomposition'"):
+        SVC(solver="fastest").fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["smo", "qp"])
+def test_estimators_take_names(name):
+    model = SVC(kernel=RBF(0.8), solver=name).fit(X, Y)
+    exact = SVC(kernel=RBF(0.8), tol=1e-6).fit(X, Y)
+    assert model.certificate_.status == "optimal"
+    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=5e-3)
+
+
+# ---- facts of the seeds
+
+
+def test_iris_with_a_gaussian_kernel_by_smo_and_qp():
+    """Seed 002's test and its split: 97 %, one class against the rest, features in [0, 1]; SMO and QP predict alike."""
+    A, y = load_iris(return_X_y=True)
+    A = MinMaxScaler().fit_transform(A)
+    train, test, y_train, y_test = train_test_split(A, y, train_size=0.75, random_state=1)
+    predictions = {}
+    for name in ("smo", "qp", "decomposition"):
+        model = OneVsRestClassifier(SVC(kernel="rbf", gamma="scale", solver=name)).fit(train, y_train)
+        predictions[name] = model.predict(test)
+    assert np.mean(predictions["smo"] == y_test) >= 0.97
+    for name in predictions:
+        assert np.mean(predictions[name] == predictions["qp"]) >= 0.97
