@@ -149,7 +149,6 @@ def test_real_files_beside_scikit_learn(name):
         (b"# a comment\n1\t2\t0\n3\t4.5\t1\n", False),
         (b"  1   2  0\n  3 4.5 1 \n", False),
         (b'"a","b, c","label"\n"1","2",0\n3 , 4.5 ,"1"\n', True),
-        (b"0,1,label\n1,2,0\n3,4.5,1\n", True),
     ],
 )
 def test_csv_as_people_write_it(text, header, tmp_path):
@@ -160,6 +159,20 @@ def test_csv_as_people_write_it(text, header, tmp_path):
         np.testing.assert_array_equal(A, [[1, 2], [3, 4.5]])
         np.testing.assert_array_equal(y, [0, 1])
     assert read(path).X.shape == (2, 3)
+
+
+def test_a_damaged_point_is_no_header(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("0,1,label\n1,2,0\n3,4.5,1\n")
+    with pytest.raises(DataError, match="line 1: it may be a header or a point; say which with header=True"):
+        read(path)
+    assert read(path, "label", header=True).X.shape == (2, 2)
+    with pytest.raises(DataError, match="line 1: column 3 holds 'label', which is not a number"):
+        read(path, header=False)
+    for first in ("nan,2", "?,2", ",2", "NA,?"):
+        path.write_text(f"{first}\n1,2\n")
+        with pytest.raises(DataError, match="line 1: column 1"):
+            read(path)
 
 
 def test_csv_of_words_without_a_header(tmp_path):

@@ -2,11 +2,12 @@
 
 import contextlib
 import csv
+import io
 import itertools
 from typing import NamedTuple
 
 from symsvm.data.errors import DataError
-from symsvm.data.text import blocks, is_number
+from symsvm.data.text import blocks, is_number, is_special
 
 __all__ = ["Layout", "holds", "layout"]
 
@@ -26,7 +27,8 @@ class Layout(NamedTuple):
 def layout(path, labels=None, header=None):
     """Look at the first two lines of a file: `labels` is a column's number or name, `header` says if it has one.
 
-    The first line is a header where one of its fields is not a number and the field below it is.
+    The first line is a header where a field of it is a word and the field below it a number; if another field of it is
+    a number, it may also be a damaged point, and `header` must be given.
     """
     with contextlib.closing(_lines(path)) as lines:
         rows = list(itertools.islice(lines, 2))
@@ -36,11 +38,7 @@ def layout(path, labels=None, header=None):
     if not rows[0][1].count(delimiter):
         delimiter = b" "[0] if len(rows[0][1].split()) > 1 else b","[0]
     fields = [_fields(path, number, row, delimiter) for number, row in rows]
-    if header is None:
-        below = fields[1] if len(fields) == 2 else [b"0"] * len(fields[0])
-        # A lone line of words is a header without points; a lone line with a word for its label is a point.
-        header = any(not is_number(a) and is_number(b) for a, b in zip(fields[0], below, strict=False))
-        header &= len(fields) == 2 or not any(map(is_number, fields[0]))
+    header = _has_header(path, rows[0][0], fields) if header is None else header
     if header and len(fields) == 1:
         raise DataError(path, "it has a header and no points below it.", rows[0][0])
     names = tuple(field.strip().decode("utf-8", "replace") for field in fields[0]) if header else ()
@@ -52,12 +50,29 @@ def layout(path, labels=None, header=None):
     return Layout(delimiter, names, columns, label, label >= 0 and not is_number(first[label]))
 
 
+def _has_header(path, line, fields):
+    numbers = [is_number(field) for field in fields[0]]
+    if len(fields) == 1:
+        return not any(numbers) and any(map(_is_word, fields[0]))
+    if not any(_is_word(above) and is_number(below) for above, below in zip(*fields, strict=False)):
+        return False
+    if any(numbers):
+        raise DataError(path, "it may be a header or a point; say which with header=True or header=False.", line)
+    return True
+
+
+def _is_word(field):
+    """Neither a number nor one of the ways to say that there is none."""
+    field = field.strip()
+    return not (is_number(field) or is_special(field) or field.lower() in (b"", b"?", b"na", b"n/a", b"null", b"none"))
+
+
 def _lines(path):
     """Yield (number, line) for the lines that hold something."""
     for block, first in blocks(path):
-        for number, row in enumerate(block.split(b"\n"), start=first):
+        for number, row in enumerate(io.BytesIO(block), start=first):
             if holds(row):
-                yield number, row.strip(b"\r")
+                yield number, row.strip(b"\r\n").replace(b"\r", b" ")
 
 
 def holds(row):

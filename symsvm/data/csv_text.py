@@ -31,8 +31,11 @@ def _past(text, at, delimiter):
 
 
 @njit(cache=True)
-def _scan(text, delimiter, columns, label, words, X, spans, late):
-    """Parse whole lines into X, and where the labels stand into spans: (points, late numbers, wrong, where, column)."""
+def _scan(text, delimiter, columns, label, words, X, y, spans, late):
+    """Parse whole lines into X and y: (points, late numbers, what is wrong, where, in which column).
+
+    Words for labels are left where they stand, in spans; `late` gets what `settle` must finish.
+    """
     at, row, n_late = 0, 0, 0
     while at < len(text):
         at = _past(text, at, delimiter)
@@ -74,7 +77,7 @@ def _scan(text, delimiter, columns, label, words, X, spans, late):
                 if column != label:
                     X[row, slot] = value
                 else:
-                    spans[row, 0], spans[row, 1] = at, end
+                    y[row] = value
                 at = end
             slot += column != label
             if quoted:
@@ -105,20 +108,19 @@ def pieces(path, shape):
             line, block, head = line + block.count(b"\n", 0, cut), block[cut:], False
         text, lines = np.frombuffer(block, dtype=np.uint8), block.count(b"\n")
         lines = min(lines, len(block) // max(1, 2 * shape.columns - 1) + 1)  # a field has a byte, and one behind it
-        X, spans = np.empty((lines, features)), np.empty((lines, 2), dtype=np.int64)
+        X, y, spans = np.empty((lines, features)), np.empty(lines), np.empty((lines, 2), dtype=np.int64)
         late = np.empty((lines * shape.columns, 3), dtype=np.int64)
         rows, n_late, wrong, at, column = _scan(
-            text, shape.delimiter, shape.columns, shape.label, shape.text, X, spans, late
+            text, shape.delimiter, shape.columns, shape.label, shape.text, X, y, spans, late
         )
         if wrong:
             raise _error(path, block, line, wrong, at, column, shape)
-        late = late[:n_late]
-        settle(block, X.reshape(-1), late[late[:, 0] >= 0])
-        if n_late and not np.isfinite(X[:rows]).all():
-            i, j = np.argwhere(~np.isfinite(X[:rows]))[0]
-            k = next(start for k, start, _ in late.tolist() if k == i * features + j)
-            raise _error(path, block, line, 3, k, j + (0 <= shape.label <= j), shape)
-        yield X[:rows], _labels(path, block, line, spans[:rows], shape)
+        if infinite := settle(block, late[:n_late], X.reshape(-1), y):
+            slot, at = infinite
+            column = slot % features if slot >= 0 else shape.label
+            raise _error(path, block, line, 3, at, column + (0 <= shape.label <= column and slot >= 0), shape)
+        words = _words(block, spans[:rows]) if shape.text else y[:rows]
+        yield X[:rows], None if shape.label < 0 else words
 
 
 def _header(block):
@@ -132,17 +134,9 @@ def _header(block):
     return 0
 
 
-def _labels(path, block, line, spans, shape):
-    if shape.label < 0:
-        return None
-    fields = [block[start:end] for start, end in spans.tolist()]
-    if shape.text:
-        return np.array([field.replace(b'""', b'"').decode("utf-8", "replace") for field in fields], dtype=np.str_)
-    y = np.array([float(field) for field in fields])
-    if not np.isfinite(y).all():
-        at = spans[np.flatnonzero(~np.isfinite(y))[0], 0]
-        raise _error(path, block, line, 3, at, shape.label, shape)
-    return y
+def _words(block, spans):
+    fields = [block[start:end].replace(b'""', b'"') for start, end in spans.tolist()]
+    return np.array([field.decode("utf-8", "replace") for field in fields], dtype=np.str_)
 
 
 def _error(path, block, line, wrong, at, column, shape):

@@ -115,13 +115,9 @@ def _pieces(path, zero_based=False):
         rows, n_late, wrong, at = _scan(text, first, y, query, indptr, indices, values, late)
         if wrong:
             raise _error(path, block, line, wrong, at, first)
-        late, count = late[:n_late], indptr[rows]
-        of_label = late[:, 0] < 0
-        settle(block, values, late[~of_label])
-        settle(block, y, late[of_label] ^ [-1, 0, 0])
-        for k, start, _ in late.tolist():
-            if not np.isfinite(values[k] if k >= 0 else y[~k]):
-                raise _error(path, block, line, 7 if k >= 0 else 9, start, first)
+        if infinite := settle(block, late[:n_late], values, y):
+            raise _error(path, block, line, 7 if infinite[0] >= 0 else 9, infinite[1], first)
+        count = indptr[rows]
         yield y[:rows], query[:rows], indptr[: rows + 1], indices[:count], values[:count]
 
 

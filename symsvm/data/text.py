@@ -14,7 +14,6 @@ __all__ = ["BLOCK", "LINE", "blocks", "is_number", "is_special", "line_of", "par
 BLOCK = 1 << 22  # bytes that are parsed at once
 LINE = 1 << 23  # bytes; a longer line is no line of data
 _EXACT = 2**53
-_DIGITS = 10**17  # below it, one more digit fits
 # 10^k = high + low for k <= 44, exactly: 5^44 < 2^106.
 _HIGH = np.array([float(10**k) for k in range(45)])
 _LOW = np.array([float(10**k - int(float(10**k))) for k in range(45)])
@@ -93,19 +92,24 @@ def parse(text, at):
     start, negative = at, text[at] == 45
     if text[at] == 43 or text[at] == 45:
         at += 1
-    n, e, digits, fits = np.int64(0), 0, 0, True
-    point = False
-    while True:
-        if 48 <= text[at] <= 57:
-            fits &= n < _DIGITS
-            n = n * 10 + (text[at] - 48) if fits else n
-            digits += 1
-            e -= point
-        elif text[at] == 46 and not point:
-            point = True
-        else:
-            break
+    first, n, e = at, np.int64(0), 0
+    while text[at] == 48:
         at += 1
+    mark = at
+    while 48 <= text[at] <= 57:
+        n = n * 10 + (text[at] - 48)
+        at += 1
+    digits, significant = at - first, at - mark
+    if text[at] == 46:
+        at += 1
+        point = at
+        while significant == 0 and text[at] == 48:
+            at += 1
+        mark = at
+        while 48 <= text[at] <= 57:
+            n = n * 10 + (text[at] - 48)
+            at += 1
+        digits, significant, e = digits + at - point, significant + at - mark, point - at
     if digits == 0:
         return 0.0, start, True
     if text[at] == 101 or text[at] == 69:
@@ -121,14 +125,27 @@ def parse(text, at):
         if digits == 0:
             return 0.0, start, True
         e += -power if down else power
+    if significant > 18:  # n has overflown
+        return 0.0, at, False
     value, sure = _scaled(n, e)
-    return -value if negative else value, at, sure and fits
+    return -value if negative else value, at, sure
 
 
-def settle(text, values, spans):
-    """Set values[k] = float(text[start:end]) for the (k, start, end) in spans."""
-    for k, start, end in spans.tolist():
-        values[k] = float(text[start:end])
+def settle(text, late, values, labels):
+    """Finish the numbers (slot, start, end) that `parse` was not sure of, by Python's `float`.
+
+    They go to values[slot], or to labels[~slot] where the slot is negative. Returns (slot, start) of the first one that
+    is not finite, or None.
+    """
+    for slot, start, end in late.tolist():
+        value = float(text[start:end])
+        if not math.isfinite(value):
+            return slot, start
+        if slot < 0:
+            labels[~slot] = value
+        else:
+            values[slot] = value
+    return None
 
 
 def is_number(field):
