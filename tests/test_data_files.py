@@ -1,6 +1,7 @@
 """Readers and writers of data files: what goes out comes back, and agrees with the readers of other libraries."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from symsvm.data import DataError, chunks, data_home, read, write
+from symsvm.data import DataError, chunks, data_home, read, tables, write
 from symsvm.data.idx import TYPES, read_idx, write_idx
 from symsvm.data.libsvm_text import read_libsvm, write_libsvm
 from symsvm.data.text import BLOCK, parse
@@ -79,6 +80,21 @@ def test_without_labels(tmp_path):
         A, b = read(tmp_path / name)
         assert b is None
         np.testing.assert_array_equal(A, X)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_parquet_by_either_library(library, tmp_path, monkeypatch):
+    pytest.importorskip(library if library == "polars" else "pyarrow")
+    monkeypatch.setattr(tables, "_library", lambda: library)
+    for labels in (Y, WORDS):
+        write(tmp_path / "p.parquet", X, labels)
+        A, b = read(tmp_path / "p.parquet", "label")
+        np.testing.assert_array_equal(A, X)
+        np.testing.assert_array_equal(b, labels)
+        assert [len(part.y) for part in chunks(tmp_path / "p.parquet", -1, rows=20)] == [20, 20, 10]
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1" + bytes(30) + b"PAR1")
+    with pytest.raises(DataError, match="bad.parquet: it cannot be read as Parquet"):
+        read(tmp_path / "bad.parquet")
 
 
 @pytest.mark.parametrize("labels", ["y.csv", "y.npy", "y.idx", "y.txt"])
@@ -228,6 +244,27 @@ def test_more_than_one_block(tmp_path):
         read(path, -1)
 
 
+@pytest.mark.parametrize("name", ["p.idx", "p.npy", "p.csv", "p.svm"])
+def test_chunks_are_bounded(name, tmp_path):
+    """A file of some 40 MB passes through a few."""
+    path = tmp_path / name
+    if name in ("p.idx", "p.npy"):
+        write(path, np.ones((5_000, 1_000)))
+    else:
+        line = (
+            b"1," * 999 + b"1\n" if name == "p.csv" else b"1 " + b" ".join(b"%d:1" % j for j in range(1, 1001)) + b"\n"
+        )
+        path.write_bytes(line * (40_000_000 // len(line)))
+    next(chunks(path, rows=10))  # compiles
+    tracemalloc.start()
+    total = sum(part.X.sum(dtype="float64") for part in chunks(path, rows=100, n_features=1000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert total >= 5_000_000
+    # In text a block of 4 MiB is parsed at once: 12 bytes of "1:1 1:1 " become 8 + 4, with 24 more for late numbers.
+    assert peak < (10 << 20 if name in ("p.idx", "p.npy") else 160 << 20)
+
+
 def test_float32(tmp_path):
     write(tmp_path / "p.csv", [[0.1, 1e300]])
     with pytest.raises(DataError, match="too large for float32"):
@@ -258,6 +295,8 @@ def test_arguments(tmp_path):
     write(tmp_path / "p.svm", X, Y)
     with pytest.raises(ValueError, match="format must be one of"):
         read(tmp_path / "p.svm", format="xls")
+    with pytest.raises(ValueError, match="dtype must be one of 'float64', 'float32', got 'int8'"):
+        read(tmp_path / "p.svm", dtype="int8")
     with pytest.raises(ValueError, match="labels=3 is no file, and libsvm files have no such column"):
         read(tmp_path / "p.svm", 3)
     with pytest.raises(FileNotFoundError):

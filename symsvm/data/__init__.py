@@ -3,6 +3,7 @@
 from symsvm.data.downloads import DownloadError
 from symsvm.data.errors import DataError
 from symsvm.data.formats import Points, read, write
+from symsvm.data.libsvm_text import read_libsvm
 from symsvm.data.named import DataSet, data_home, load
 from symsvm.data.registry import SETS
 from symsvm.data.scaling import Scaling, standardise
@@ -20,6 +21,7 @@ __all__ = [
     "data_home",
     "load",
     "read",
+    "read_libsvm",
     "signs",
     "standardise",
     "write",

@@ -10,6 +10,7 @@ from symsvm.data import arrays, csv_layout, csv_text, idx, libsvm_text, tables
 from symsvm.data.errors import DataError
 from symsvm.data.files import Source
 from symsvm.validation import choice, count
+from symsvm.validation import dtype as floating
 
 __all__ = ["FORMATS", "Points", "flat", "format_of", "labels_in", "named", "read", "split_labels", "write"]
 
@@ -63,6 +64,7 @@ def read(path, labels=None, *, format=None, dtype=None, n_features=None, header=
     stored for arrays. A file that is not what it should be raises `DataError`: the file, the line, what was found.
     """
     form = format_of(path) if format is None else choice(format, "format", FORMATS)
+    dtype = None if dtype is None else floating(dtype)
     column, other = split_labels(path, form, labels, header)
     if form == "libsvm":
         points = libsvm_text.read_libsvm(path, dtype=dtype or "float64", n_features=n_features, zero_based=zero_based)

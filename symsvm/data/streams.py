@@ -6,6 +6,7 @@ from scipy import sparse
 from symsvm.data import arrays, csv_layout, csv_text, formats, idx, libsvm_text, tables
 from symsvm.data.errors import DataError
 from symsvm.validation import choice, count
+from symsvm.validation import dtype as floating
 
 __all__ = ["chunks"]
 
@@ -18,7 +19,7 @@ def chunks(
     The arguments are those of `read`. The file of the labels and .npz files are read whole. LIBSVM's text is read twice
     unless `n_features` is given, for only its end tells the number of features.
     """
-    rows = count(rows, "rows", least=1)
+    rows, dtype = count(rows, "rows", least=1), floating(dtype)
     form = formats.format_of(path) if format is None else choice(format, "format", formats.FORMATS)
     column, other = formats.split_labels(path, form, labels, header)
     parts = _parts(path, form, column, rows, dtype, n_features, header, zero_based)
