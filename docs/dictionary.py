@@ -4,7 +4,7 @@ import importlib
 import inspect
 from pathlib import Path
 
-from symsvm.dictionary import EQUATIONS, SYMBOLS
+from symsvm.dictionary import EQUATIONS, OTHERS, SYMBOLS
 
 PAGE = Path(__file__).with_suffix(".md")
 ROOT = PAGE.parent.parent
@@ -30,12 +30,21 @@ def link(name):
     return f"[`{name}`](../{path})"
 
 
+def anchor(number):
+    """Return the anchor of an equation of another document: eq-001-7."""
+    return "eq-" + number.replace(":", "-").replace(".", "-")
+
+
 def page():
     """Return the text of docs/dictionary.md."""
     symbols = [f"| ${s.latex}$ | `{s.name}` | {s.meaning} | {link(s.code)} |" for s in SYMBOLS]
     equations = [
         f"| [Eq. {number}](paper.md#eq-{number}) | {equation.title} | {', '.join(map(link, equation.code))} |"
         for number, equation in EQUATIONS.items()
+    ]
+    others = [
+        f"| [Eq. {number}](algorithms.md#{anchor(number)}) | {equation.title} | {', '.join(map(link, equation.code))} |"
+        for number, equation in OTHERS.items()
     ]
     return "\n".join(
         [
@@ -54,6 +63,7 @@ def page():
             "| equation | what it says | in code |",
             "|---|---|---|",
             *equations,
+            *others,
             "",
         ]
     )

@@ -1,13 +1,14 @@
 """The dictionary between the paper and the code: data only.
 
 The paper is E. Yeung, Support Vector Machines natively implemented in Theano, 2017. `SYMBOLS` maps its symbols, and
-`EQUATIONS` its numbered equations, to names below `symsvm`. The docstring of each name cites its equations back;
-`docs/dictionary.md` is generated from here.
+`EQUATIONS` its numbered equations, to names below `symsvm`. `OTHERS` does so for numbered equations of other documents,
+cited as `Eq. 001:7` (001: X. Wei, M. Ren, Support Vector Machine, machine learning algorithm in C++; 003: F. Altoe,
+psvm, 2017). The docstring of each name cites its equations back; `docs/dictionary.md` is generated from here.
 """
 
 from typing import NamedTuple
 
-__all__ = ["EQUATIONS", "SYMBOLS", "Equation", "Symbol"]
+__all__ = ["EQUATIONS", "OTHERS", "SYMBOLS", "Equation", "Symbol"]
 
 
 class Symbol(NamedTuple):
@@ -99,4 +100,19 @@ EQUATIONS = {
     31: Equation("the double sum f_1", ("objectives.dual.f1", "paper.SVM_parallel.build_W")),
     32: Equation("the inner sum f_1i", ("objectives.dual.f1i", "paper.SVM_parallel.build_W")),
     33: Equation("the radial basis function", ("kernels.RBF",)),
+}
+
+OTHERS = {
+    "001:1": Equation("the decision function, and the errors", ("solvers.simplified_smo.errors",)),
+    "001:2": Equation("KKT at 0", ("solvers.simplified_smo.violates",)),
+    "001:3": Equation("KKT at C", ("solvers.simplified_smo.violates",)),
+    "001:4": Equation("KKT in between", ("solvers.simplified_smo.violates",)),
+    "001:5": Equation("the segment of lam_j, labels that differ", ("solvers.simplified_smo.limits",)),
+    "001:6": Equation("the segment of lam_j, equal labels", ("solvers.simplified_smo.limits",)),
+    "001:7": Equation("the best lam_j on the line", ("solvers.simplified_smo.unclipped",)),
+    "001:8": Equation("lam_j cut at the segment's ends", ("solvers.simplified_smo.clipped",)),
+    "001:9": Equation("lam_i, which keeps the equality", ("solvers.simplified_smo.partner",)),
+    "001:10": Equation("the threshold b_1", ("solvers.simplified_smo.threshold",)),
+    "001:11": Equation("the threshold b_2", ("solvers.simplified_smo.threshold",)),
+    "003:13": Equation("the hard margin as a quadratic program", ("solvers.quadratic_programming.hard_margin",)),
 }

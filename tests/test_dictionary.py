@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from symsvm.dictionary import EQUATIONS, SYMBOLS
+from symsvm.dictionary import EQUATIONS, OTHERS, SYMBOLS
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -29,6 +29,45 @@ def cited(text):
             numbers |= set(range(last, int(number) + 1)) if separator == " to " else {int(number)}
             last = int(number)
     return numbers
+
+
+# "Eq. 001:7, 001:8", "Eq. 001:2 to 001:4".
+FURTHER = re.compile(r"Eq\. (\d{3}:[\d.]*\d(?:(?:, | to | and )\d{3}:[\d.]*\d)*)")
+
+
+def cited_elsewhere(text):
+    """Return the equations of other documents that a text cites."""
+    numbers = set()
+    for match in FURTHER.finditer(text):
+        parts = re.split(r"(, | to | and )", match.group(1))
+        numbers.add(parts[0])
+        for before, separator, number in zip(parts[0::2], parts[1::2], parts[2::2], strict=False):
+            document, first = before.split(":")
+            between = range(int(first), int(number.split(":")[1])) if separator == " to " else ()
+            numbers |= {number, *(f"{document}:{k}" for k in between)}
+    return numbers
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_other_equations_resolve_are_cited_back_and_stand_on_the_page(number):
+    for name in OTHERS[number].code:
+        assert number in cited_elsewhere(inspect.getdoc(generator.resolve(name))), f"{name} does not cite {number}"
+    page = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    assert f'<a id="{generator.anchor(number)}"></a>' in page
+    assert f"\\tag{{{number}}}" in page
+
+
+def test_other_citations_of_001_and_003_are_in_the_dictionary():
+    assert cited_elsewhere("(Eq. 001:2 to 001:4), Eq. 002:1.7, 002:1.8") == {
+        "001:2",
+        "001:3",
+        "001:4",
+        "002:1.7",
+        "002:1.8",
+    }
+    for path in sorted((ROOT / "symsvm").rglob("*.py")):
+        found = {n for n in cited_elsewhere(path.read_text(encoding="utf-8")) if n[:3] in ("001", "003")}
+        assert found <= set(OTHERS), path
 
 
 def test_citations_are_read():

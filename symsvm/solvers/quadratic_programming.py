@@ -119,7 +119,7 @@ def soft_margin(X, y, C, *, tol=1e-6):
 
 
 def hard_margin(X, y, *, tol=1e-6):
-    """The primal without slack as a quadratic program over (theta, b) (Eq. 5, 6), a `Margin`.
+    """The primal without slack as a quadratic program over (theta, b) (Eq. 5, 6; Eq. 003:13), a `Margin`.
 
         minimise 1/2 |theta|^2    subject to    y_i (<theta, x_i> + b) >= 1
 

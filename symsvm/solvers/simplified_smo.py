@@ -14,12 +14,12 @@ __all__ = ["SimplifiedSMO", "clipped", "drawn", "errors", "limits", "partner", "
 class SimplifiedSMO:
     """Take the variables in turn; one that violates the KKT conditions moves together with one at random.
 
-    A step is one i. With the errors E_k = f(x_k) - y_k it goes on to the next i unless i violates (Eq. 001:2 to 4);
-    draws j; finds the segment [L, H] of lam_j (Eq. 001:5, 6) and eta = 2 K_ij - K_ii - K_jj; and sets
+    A step is one i. With the errors E_k = f(x_k) - y_k it goes on to the next i unless i violates (Eq. 001:2 to 001:4);
+    draws j; finds the segment [L, H] of lam_j (Eq. 001:5, 001:6) and eta = 2 K_ij - K_ii - K_jj; and sets
 
-        lam_j <- lam_j - y_j (E_i - E_j) / eta, cut at L and H         (Eq. 001:7, 8)
+        lam_j <- lam_j - y_j (E_i - E_j) / eta, cut at L and H         (Eq. 001:7, 001:8)
         lam_i <- lam_i + y_i y_j (lam_j old - lam_j)                   (Eq. 001:9)
-        b     <- b_1 if i is free, b_2 if j is, else their mean        (Eq. 001:10, 11)
+        b     <- b_1 if i is free, b_2 if j is, else their mean        (Eq. 001:10, 001:11)
 
     if L < H, eta < 0 and lam_j changes by `least` or more. It rests when `max_passes` passes over all i changed
     nothing. The errors follow from the gradient of W, which is part of the state: E_k = y_k g_k + b.
