@@ -107,6 +107,7 @@ CORPUS = {
     "npy: wrong magic": ("p.npy", damaged(GOOD, 2), "its header is not that of a .npy array"),
     "npy: truncated": ("p.npy", GOOD[:-5], r"its shape \(3, 2\) takes 48 bytes, and there are 43"),
     "npy: huge": ("p.npy", npy(header=HEAD % f"({2**60}, 8)"), "and there are 0"),
+    "npy: many axes": ("p.npy", npy(header=HEAD % f"({'9999, ' * 1000})"), "its shape .* takes .* bytes"),
     "npy: negative": ("p.npy", npy(header=HEAD % "(-1, -1)", body=bytes(8)), r"its shape \(-1, -1\)"),
     "npy: no header": ("p.npy", npy(header="[" * 5000), "its header is not that of a .npy array"),
     "npy: long header": ("p.npy", npy(header=" " * 100_000, version=2), "its header is not that of a .npy array"),

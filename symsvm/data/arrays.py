@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 from numpy.lib import format as npy
 
-from symsvm.data.errors import DataError
+from symsvm.data.errors import DataError, brief
 from symsvm.data.files import check_expansion, replacing
 
 __all__ = ["converted", "pieces", "read_npy", "read_npz", "write_npy", "write_npz"]
@@ -33,13 +33,12 @@ def _header(path, file, size):
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, kind = read(file)
     except Exception as error:  # a header is parsed as Python's literals, which fail in many ways
-        reason = " ".join(str(error).split())[:120].rstrip(".")
-        raise DataError(path, f"its header is not that of a .npy array ({reason}).") from None
+        raise DataError(path, f"its header is not that of a .npy array ({brief(error)}).") from None
     if kind.hasobject or kind.kind not in "biufSU":
-        raise DataError(path, f"its type {kind} is not one of numbers or words.")
+        raise DataError(path, f"its type {brief(kind)} is not one of numbers or words.")
     length, there = math.prod(shape) * kind.itemsize, size - file.tell()
     if any(n < 0 for n in shape) or length != there:
-        raise DataError(path, f"its shape {shape} takes {length} bytes, and there are {there}.")
+        raise DataError(path, f"its shape {brief(shape)} takes {brief(length, 30)} bytes, and there are {there}.")
     return shape, fortran, kind
 
 
@@ -86,8 +85,7 @@ def read_npz(path):
         except (DataError, MemoryError):
             raise
         except Exception as error:  # what zipfile, zlib and the system say of a damaged archive
-            reason = " ".join(str(error).split())[:120].rstrip(".")
-            raise DataError(path, f"its zip archive is damaged ({reason}).") from None
+            raise DataError(path, f"its zip archive is damaged ({brief(error)}).") from None
 
 
 def _entry(path, archive, entry):

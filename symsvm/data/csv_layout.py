@@ -6,7 +6,7 @@ import io
 import itertools
 from typing import NamedTuple
 
-from symsvm.data.errors import DataError
+from symsvm.data.errors import DataError, brief
 from symsvm.data.text import blocks, is_number, is_special
 
 __all__ = ["Layout", "holds", "layout"]
@@ -97,7 +97,7 @@ def _column(path, labels, names, columns):
         return -1
     if isinstance(labels, str):
         if labels not in names:
-            there = f"its columns are {', '.join(map(repr, names[:20]))}" if names else "it has no header"
+            there = f"its columns are {brief(', '.join(map(repr, names)))}" if names else "it has no header"
             raise DataError(path, f"there is no column {labels!r} for the labels; {there}.")
         return names.index(labels)
     if not -columns <= labels < columns:

@@ -1,6 +1,6 @@
 """What is wrong with a file, in one sentence."""
 
-__all__ = ["DataError", "shown"]
+__all__ = ["DataError", "brief", "shown"]
 
 
 class DataError(ValueError):
@@ -23,3 +23,13 @@ def shown(found, most=24):
     """
     text = bytes(found[: most + 1]).decode("latin-1")
     return repr(text) if len(text) <= most else repr(text[:most])[:-1] + "...'"
+
+
+def brief(value, most=120):
+    """What an error, a shape or a name says, on one line and cut if it is long, without the point at its end.
+
+    >>> brief("it  ends\\nhere.")
+    'it ends here'
+    """
+    text = " ".join(str(value).split()).rstrip(".")
+    return text if len(text) <= most else text[:most] + "..."

@@ -7,7 +7,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from symsvm.data.errors import DataError
+from symsvm.data.errors import DataError, brief
 
 __all__ = ["EXPANSION", "Source", "check_expansion", "replacing"]
 
@@ -62,7 +62,7 @@ class Source:
         try:
             result = read(argument)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(self.path, f"its gzip stream is damaged or cut off ({str(error).rstrip('.')}).") from None
+            raise DataError(self.path, f"its gzip stream is damaged or cut off ({brief(error)}).") from None
         self._count += result if isinstance(result, int) else len(result)
         if self.size is None:
             check_expansion(self.path, self.packed, self._count)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symsvm.data import arrays, csv_layout, csv_text, idx, libsvm_text, tables
-from symsvm.data.errors import DataError
+from symsvm.data.errors import DataError, brief
 from symsvm.data.files import Source
 from symsvm.validation import choice, count
 from symsvm.validation import dtype as floating
@@ -122,7 +122,7 @@ def named(path, column, dtype):
     rest = [key for key in found if key != name]
     key = "X" if "X" in found else rest[0] if len(rest) == 1 else None
     if key is None or (column is not None and name not in found):
-        raise DataError(path, f"it holds the arrays {', '.join(map(repr, found))}; points are X, labels {name}.")
+        raise DataError(path, f"it holds the arrays {brief(', '.join(map(repr, found)))}; points are X, labels {name}.")
     X, y = flat(path, found[key], None, dtype)[0], found.get(name)
     if y is not None and y.shape != (len(X),):
         raise DataError(path, f"the labels have the shape {y.shape}, and there are {len(X)} points.")

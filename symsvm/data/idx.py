@@ -12,7 +12,7 @@ __all__ = ["TYPES", "is_idx", "pieces", "read_idx", "write_idx"]
 
 # The third byte of the magic number -> the type of the numbers.
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_AXES = 32  # as many as an array of NumPy had for long
+_AXES = 8  # images of a video have 4
 
 
 def is_idx(head):

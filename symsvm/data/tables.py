@@ -4,7 +4,7 @@ import importlib.util
 
 import numpy as np
 
-from symsvm.data.errors import DataError
+from symsvm.data.errors import DataError, brief
 from symsvm.data.files import replacing
 
 __all__ = ["pieces", "read_parquet", "write_parquet"]
@@ -56,8 +56,7 @@ def pieces(path, labels=None, rows=65536, dtype="float64"):
     except BaseException as error:  # the libraries raise errors of their own, polars also such as are no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
             raise
-        reason = " ".join(str(error).split())[:160].rstrip(".")
-        raise DataError(path, f"it cannot be read as Parquet ({reason}).") from None
+        raise DataError(path, f"it cannot be read as Parquet ({brief(error)}).") from None
 
 
 def _column(path, labels, names):
@@ -65,7 +64,7 @@ def _column(path, labels, names):
         return labels
     if isinstance(labels, int) and -len(names) <= labels < len(names):
         return names[labels]
-    raise DataError(path, f"there is no column {labels!r} for the labels; its columns are {', '.join(names[:20])}.")
+    raise DataError(path, f"there is no column {labels!r} for the labels; its columns are {brief(', '.join(names))}.")
 
 
 def _numbers(path, name, column, dtype):
