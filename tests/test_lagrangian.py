@@ -107,7 +107,7 @@ def test_the_gradient_is_that_of_the_lagrangian_at_alpha_held_fixed():
 
 
 def test_equations_of_the_seed():
-    """Eq. 002:1.24 to 1.29 by loops, with gradients by differentiation."""
+    """Eq. 002:1.24 to 002:1.29 by loops, with gradients by differentiation."""
     n = 5
     B = RNG.normal(size=(n, n))
     Q, q, a, C = B @ B.T, -np.ones(n), np.sign(RNG.normal(size=(1, n))), 1.5

@@ -107,6 +107,40 @@ def test_which_subgradient_is_taken_at_a_kink():
     assert slopes(2.0, 2.0)[2] == 0
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_equations_of_the_seed(mode):
+    """Eq. 002:1.6 to 002:1.10, 002:2.2 to 002:2.7 and a step of 002:1 by loops."""
+    v = RNG.normal(size=4)
+    f = [sum(t * x for t, x in zip(v[:3], row, strict=True)) + v[3] for row in X]
+    loops = {
+        "hinge": [max(0.0, 1 - y * a) for y, a in zip(SIGNS, f, strict=True)],
+        "epsilon_insensitive": [max(0.0, abs(y - a) - EPSILON) for y, a in zip(TARGETS, f, strict=True)],
+    }
+    slopes = {
+        "hinge": [-y if y * a < 1 else 0.0 for y, a in zip(SIGNS, f, strict=True)],
+        "epsilon_insensitive": [-np.sign(y - a) * (abs(y - a) > EPSILON) for y, a in zip(TARGETS, f, strict=True)],
+    }
+    cases = [case for case in CASES if case[1] is not None]
+    problems = [risk(*case) for case in cases]
+    for problem in problems:
+        problem.variable.set_value(v)
+    graphs = [graph for one in problems for graph in (one.value, grad(one.value, one.variable))]
+    values = iter(function([], graphs, mode=mode)())  # one compilation for all
+    for loss, bias in cases:
+        plain = loss.removeprefix("squared_")
+        power = 2 if loss.startswith("squared") else 1
+        norm = sum(a * a for a in v[:3]) + (v[3] ** 2 if bias == "embedded" else 0.0)
+        P = 0.5 * norm + sum(c * a**power for c, a in zip(C, loops[plain], strict=True))
+        outer = [c * power * a ** (power - 1) * s for c, a, s in zip(C, loops[plain], slopes[plain], strict=True)]
+        g = np.r_[v[:3], v[3] * (bias == "embedded")] + np.column_stack([X, np.ones(M)]).T @ outer
+        np.testing.assert_allclose(next(values), P, rtol=1e-10)
+        np.testing.assert_allclose(next(values), g, rtol=1e-8, atol=1e-10)
+    steps = compile(risk("hinge", "free"), AdaGrad(0.1, average=False), mode="FAST_COMPILE")
+    (_, _, g, new), (_, _, h, newer) = (step for step, _ in zip(steps.steps(steps.first(v)), range(2), strict=False))
+    np.testing.assert_allclose(new, v - 0.1 * g / np.sqrt(g**2))
+    np.testing.assert_allclose(newer, new - 0.1 * h / np.sqrt(g**2 + h**2))
+
+
 def test_tangents_never_cut_into_a_convex_function():
     """Of f = |x_1| + 1/2 |x - a|^2 with random subgradients: below the minimum, and it closes in on it."""
     a = np.array([0.3, -2.0])

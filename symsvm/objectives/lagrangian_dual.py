@@ -62,7 +62,7 @@ class Recovery(Certificate):
 
 
 class LagrangianDual(Objective):
-    """minimise W(v) = -phi(mu, lam+, lam-), lam+ and lam- >= 0, over v = (mu, lam+, lam-) (Eq. 002:1.24 to 1.31).
+    """minimise W(v) = -phi(mu, lam+, lam-), lam+ and lam- >= 0, over v = (mu, lam+, lam-) (Eq. 002:1.24, 002:1.31).
 
     The inner linear system, (Q + ridge) alpha = r, is solved by minres, from scratch at each point. By Danskin's
     theorem the gradient of phi is that of L at that alpha; alpha is held constant, and `pytensor.grad` does the rest.
@@ -71,8 +71,8 @@ class LagrangianDual(Objective):
 
     Parameters
     ----------
-    program : a `QuadraticProgram` whose bounds are 0 on one side, such as `csvc(y, C)` or `svr(y, C, epsilon)`; with
-        `intercept=False` and K + 1 the bias is embedded (Eq. 002:1.23).
+    program : a `QuadraticProgram` whose bounds are 0 on one side, such as `csvc(y, C)` or `svr(y, C, epsilon)`
+        (Eq. 002:1.16, 002:2.15); with `intercept=False` and K + 1 the bias is embedded (Eq. 002:1.23).
     K : the Gram matrix (m, m), positive semi-definite. `symsvm.relax` computes it.
     ridge : added to the diagonal of Q, which costs at most ridge / 2 |alpha|^2: by default a hundredth of mean |q| /
         mean ub, about one per cent of P(0). A smaller one costs less and converges more slowly. With 0 the system is

@@ -15,9 +15,9 @@ __all__ = ["PrimalRisk", "risk"]
 
 
 def risk(theta, b, X, y, C, loss, reg_b=0.0):
-    """P = 1/2 |theta|^2 + 1/2 reg_b b^2 + sum_i C_i loss(y_i, <theta, x_i> + b) (Eq. 002:1.6, Eq. 002:1.9).
+    """P = 1/2 |theta|^2 + 1/2 reg_b b^2 + sum_i C_i loss(y_i, <theta, x_i> + b) (Eq. 002:1.6, 002:1.9).
 
-    `reg_b` is 1 where the bias is a weight of its own, of a feature that is 1 (Eq. 002:1.9, Eq. 002:2.6), and 0 where
+    `reg_b` is 1 where the bias is a weight of its own, of a feature that is 1 (Eq. 002:1.9, 002:2.6), and 0 where
     it is free (Eq. 002:1.6).
     """
     norm = (theta**2).sum() + reg_b * b**2
@@ -25,7 +25,7 @@ def risk(theta, b, X, y, C, loss, reg_b=0.0):
 
 
 class PrimalRisk(Objective):
-    """The regularised risk of a linear machine over v = (theta, b) (Eq. 002:1.6, 1.9, 1.10, 2.6, 2.7).
+    """The regularised risk of a linear machine over v = (theta, b) (Eq. 002:1.6, 002:1.9, 002:1.10, 002:2.6).
 
         minimise P(v) = R(v) + sum_i C_i loss(y_i, <theta, x_i> + b)
 

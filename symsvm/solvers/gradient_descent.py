@@ -41,7 +41,7 @@ class GradientDescent:
         problems=("primal", "smooth"),
         backends=("numba", "jax"),
         equation="lam' = lam - grad W / L",
-        reference="Cauchy 1847; seed 002 for the squared losses (Eq. 002:1.10, Eq. 002:2.7)",
+        reference="Cauchy 1847; seed 002 for the squared losses (Eq. 002:1.10, 002:2.7)",
         accuracy="tol; (1 - 1 / L)^k for a squared loss",
     )
     max_iter = 10000  # unless told
