@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
 	@echo "make test     run the whole test suite"
-	@echo "make fuzz     solve thousands of random problems and compare with an independent solver; some minutes"
+	@echo "make fuzz     solve thousands of random problems and read thousands of damaged files; some minutes"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
 	@echo "make lint     check style;  make format  apply it"
 	@echo "make docs     write the generated pages"

@@ -277,8 +277,20 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "p.csv"
     write(path, X, Y)
     before = path.read_bytes()
-    with pytest.raises((IndexError, ValueError)):
-        write(path, X, [object()] * 49)
+    with pytest.raises(ValueError, match="the word 'a.nb' has a line break"):
+        write(path, X, ["a", "a\nb"] * 25)
+    with pytest.raises(ValueError, match="y must hold numbers or words"):
+        write(path, X, [object()] * 50)
+    with pytest.raises(ValueError, match="y must hold numbers in a libsvm file"):
+        write(tmp_path / "p.svm", X, WORDS)
+    with pytest.raises(ValueError, match="y must be finite"):
+        write(tmp_path / "p.svm", X, Y * np.nan)
+    with pytest.raises(ValueError, match="X must hold finite numbers"):
+        write(path, X * np.inf, Y)
+    with pytest.raises(ValueError, match=r"X must have two dimensions .* got the shape \(50,\)"):
+        write(path, Y)
+    with pytest.raises(ValueError, match="header must name the 4 columns, got 1 names"):
+        write(path, X, Y, header=["a"])
     with pytest.raises(ValueError, match="a label for each of the 50 points"):
         write(path, X, Y[:3])
     with pytest.raises(ValueError, match="X is sparse, which a csv file is not"):

@@ -165,14 +165,23 @@ def write_csv(path, X, y=None, *, header=None):
 
     Commas stand between the fields, tabs if the name ends in .tsv or .tab.
     """
-    X = np.asarray(X)
+    X, y = np.asarray(X), None if y is None else np.asarray(y).tolist()
+    if header is not None and len(header) != X.shape[1] + (y is not None):
+        raise ValueError(f"header must name the {X.shape[1] + (y is not None)} columns, got {len(header)} names.")
+    if X.dtype == bool:
+        X = X.astype("uint8")
     between = "\t" if str(path).lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
     with replacing(path) as file:
         if header is not None:
-            file.write((between.join(header) + "\n").encode("utf-8"))
+            file.write((between.join(map(_quoted, header)) + "\n").encode("utf-8"))
         for i, row in enumerate(X.tolist()):
             fields = [repr(value) for value in row]
             if y is not None:
-                label = y[i].item() if hasattr(y[i], "item") else y[i]
-                fields.append('"' + label.replace('"', '""') + '"' if isinstance(label, str) else repr(label))
+                fields.append(_quoted(y[i]) if isinstance(y[i], str) else repr(y[i] + 0))  # True + 0 is 1
             file.write((between.join(fields) + "\n").encode("utf-8"))
+
+
+def _quoted(word):
+    if "\n" in word or "\r" in word:
+        raise ValueError(f"the word {word!r} has a line break, which a line of a CSV file cannot hold.")
+    return '"' + word.replace('"', '""') + '"'

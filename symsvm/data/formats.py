@@ -39,9 +39,8 @@ def format_of(path):
     >>> format_of("train.csv.gz"), format_of("a9a.t")
     ('csv', 'libsvm')
     """
-    named = _by_name(path)
-    if named:
-        return named
+    if form := _by_name(path):
+        return form
     with Source(path) as source:
         head = source.read(4096)
     if idx.is_idx(head):
@@ -132,11 +131,14 @@ def named(path, column, dtype):
 def labels_in(path):
     """The labels in a file of their own: one column of any format, in CSV words too."""
     if format_of(path) == "csv":
-        return csv_text.read_csv(path, labels=0)[1]
-    y = read(path).X
-    if y.shape[1] != 1:
-        raise DataError(path, f"it is no file of labels: it has {y.shape[1]} columns.")
-    return y[:, 0]
+        rest, y = csv_text.read_csv(path, labels=0)
+        columns = 1 + rest.shape[1]
+    else:
+        y = read(path).X
+        y, columns = y[:, 0], y.shape[1]
+    if columns != 1:
+        raise DataError(path, f"it is no file of labels: it has {columns} columns.")
+    return y
 
 
 def write(path, X, y=None, *, format=None, **options):
@@ -146,14 +148,10 @@ def write(path, X, y=None, *, format=None, **options):
     array: write the labels to a file of their own, or to .npz.
     """
     form = choice(format or _by_name(path) or "libsvm", "format", FORMATS)
-    sparse = hasattr(X, "tocsr")
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    _writable(X, y, form)
     if form == "libsvm":
-        y = np.zeros(X.shape[0] if sparse else len(X)) if y is None else y
-        return libsvm_text.write_libsvm(path, X, y, **options)
-    if sparse:
-        raise ValueError(f"X is sparse, which a {form} file is not: write LIBSVM's text, or X.toarray().")
-    if y is not None and len(y) != len(X):
-        raise ValueError(f"y must have a label for each of the {len(X)} points, got {len(y)}.")
+        return libsvm_text.write_libsvm(path, X, np.zeros(X.shape[0]) if y is None else y, **options)
     if form in ("idx", "npy"):
         if y is not None:
             raise ValueError(f"a {form} file holds one array: write y to a file of its own.")
@@ -161,3 +159,24 @@ def write(path, X, y=None, *, format=None, **options):
     if form == "npz":
         return arrays.write_npz(path, X=X, **({} if y is None else {"y": y}), **options)
     return (csv_text.write_csv if form == "csv" else tables.write_parquet)(path, X, y, **options)
+
+
+def _writable(X, y, form):
+    """Refuse what the readers would."""
+    sparse = hasattr(X, "tocsr")
+    if sparse and form != "libsvm":
+        raise ValueError(f"X is sparse, which a {form} file is not: write LIBSVM's text, or X.toarray().")
+    if X.ndim == 0 or (X.ndim != 2 and form not in ("idx", "npy", "npz")):
+        raise ValueError(f"X must have two dimensions (points, features) in a {form} file, got the shape {X.shape}.")
+    data = X.data if sparse else X
+    if data.dtype.kind not in "biuf" or not np.isfinite(data).all():
+        raise ValueError("X must hold finite numbers.")
+    if y is None:
+        return
+    y = np.asarray(y)
+    if y.shape != (X.shape[0],):
+        raise ValueError(f"y must have a label for each of the {X.shape[0]} points, got the shape {y.shape}.")
+    if y.dtype.kind not in ("biuf" if form == "libsvm" else "biufU"):
+        raise ValueError(f"y must hold {'numbers' if form == 'libsvm' else 'numbers or words'} in a {form} file.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y must be finite.")
