@@ -1,5 +1,7 @@
 """Every solver by its name: the optimum of an independent solver on every dual it takes; the facts of the seeds."""
 
+import sys
+
 import numpy as np
 import oracles
 import pytensor.tensor as pt
@@ -191,6 +193,12 @@ def test_hard_margin_or_the_proof_that_there_is_none():
     np.testing.assert_allclose(hulls[0], hulls[1], atol=1e-6)
     assert none.lam.min() >= 0
     assert none.lam[Y > 0].sum() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_missing_qp_solver_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    with pytest.raises(ImportError, match=r"needs Clarabel: pip install symsvm\[qp\]\.$"):
+        soft_margin(X, Y, 1.0)
 
 
 # ---- names

@@ -122,7 +122,8 @@ def _single(objective, lam, g):
 
 def _positive(curvature, size):
     """The curvature, or what rounding leaves of one of this size; a kernel may say less than 0."""
-    return pt.maximum(curvature, _EPS * size + _TINY)
+    return pt.maximum(curvature, _EPS[size.dtype] * size + _TINY)
 
 
-_INF, _EPS, _TINY = float("inf"), 2.0**-46, 2.0**-100
+_INF, _TINY = float("inf"), 2.0**-100
+_EPS = {"float64": 2.0**-46, "float32": 2.0**-17}

@@ -168,7 +168,7 @@ def partner(one, two, lam_j):
     At a bound exactly: rounding must not leave a variable free that is not.
     """
     lam_i = one.lam + one.y * two.y * (two.lam - lam_j)
-    near = _ROUNDING * (pt.abs(one.lam) + pt.abs(two.lam) + pt.abs(lam_j))
+    near = _ROUNDING[lam_j.dtype] * (pt.abs(one.lam) + pt.abs(two.lam) + pt.abs(lam_j))
     lam_i = pt.switch(lam_i - one.lower <= near, one.lower, lam_i)
     return pt.switch(one.upper - lam_i <= near, one.upper, lam_i)
 
@@ -198,5 +198,5 @@ def drawn(n, seed, m):
     return x % m
 
 
-_ROUNDING = 2.0**-50
+_ROUNDING = {"float64": 2.0**-50, "float32": 2.0**-21}
 _PRIME = 2**31 - 1
