@@ -2,8 +2,9 @@
 
 The paper is E. Yeung, Support Vector Machines natively implemented in Theano, 2017. `SYMBOLS` maps its symbols, and
 `EQUATIONS` its numbered equations, to names below `symsvm`. `OTHERS` does so for numbered equations of other documents,
-cited as `Eq. 001:7` (001: X. Wei, M. Ren, Support Vector Machine, machine learning algorithm in C++; 003: F. Altoe,
-psvm, 2017). The docstring of each name cites its equations back; `docs/dictionary.md` is generated from here.
+cited as `Eq. 001:7` (001: X. Wei, M. Ren, Support Vector Machine, machine learning algorithm in C++; 002: D. Meoli,
+Support Vector Machines, 2021; 003: F. Altoe, psvm, 2017). The docstring of each name cites its
+equations back; `docs/dictionary.md` is generated from here.
 """
 
 from typing import NamedTuple
@@ -114,5 +115,26 @@ OTHERS = {
     "001:9": Equation("lam_i, which keeps the equality", ("solvers.simplified_smo.partner",)),
     "001:10": Equation("the threshold b_1", ("solvers.simplified_smo.threshold",)),
     "001:11": Equation("the threshold b_2", ("solvers.simplified_smo.threshold",)),
+    "002:1": Equation("AdaGrad", ("solvers.AdaGrad",)),
+    "002:1.6": Equation("the primal with the hinge loss", ("objectives.primal_risk.risk", "objectives.PrimalRisk")),
+    "002:1.7": Equation("the hinge loss", ("objectives.losses.hinge",)),
+    "002:1.8": Equation("its subgradient", ("objectives.losses.hinge",)),
+    "002:1.9": Equation("the bias as a weight", ("objectives.primal_risk.risk", "objectives.PrimalRisk")),
+    "002:1.10": Equation("the squared hinge loss", ("objectives.losses.squared_hinge", "objectives.PrimalRisk")),
+    "002:1.16": Equation("the Wolfe dual, q = -1", ("objectives.LagrangianDual",)),
+    "002:1.23": Equation("the Wolfe dual, bias embedded: Q + yy'", ("objectives.LagrangianDual",)),
+    "002:1.24": Equation("its Lagrangian, mu free in sign", ("objectives.lagrangian_dual.lagrangian",)),
+    "002:1.25": Equation("stationarity in alpha", ("objectives.lagrangian_dual.right_hand_side",)),
+    "002:1.26": Equation("the inner linear system", ("objectives.lagrangian_dual.right_hand_side",)),
+    "002:1.27": Equation("the gradient in mu", ("objectives.lagrangian_dual.lagrangian",)),
+    "002:1.28": Equation("the gradient in lam+", ("objectives.lagrangian_dual.lagrangian",)),
+    "002:1.29": Equation("the gradient in lam-", ("objectives.lagrangian_dual.lagrangian",)),
+    "002:1.30": Equation("minimal residuals", ("minres.minres", "objectives.LagrangianDual")),
+    "002:1.31": Equation("the Lagrangian, bias embedded", ("objectives.lagrangian_dual.lagrangian",)),
+    "002:2.2": Equation("the epsilon-insensitive loss", ("objectives.losses.epsilon_insensitive",)),
+    "002:2.3": Equation("its subgradient, a sign", ("objectives.losses.epsilon_insensitive",)),
+    "002:2.6": Equation("the primal of regression", ("objectives.primal_risk.risk", "objectives.PrimalRisk")),
+    "002:2.7": Equation("with the squared loss", ("objectives.losses.squared_epsilon_insensitive",)),
+    "002:2.15": Equation("the Wolfe dual of regression, + q.alpha", ("objectives.LagrangianDual",)),
     "003:13": Equation("the hard margin as a quadratic program", ("solvers.quadratic_programming.hard_margin",)),
 }
