@@ -126,6 +126,15 @@ def test_a_loaded_model_goes_on_where_it_was(tmp_path):
     np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-3, atol=1e-4)
 
 
+def test_a_stream_goes_on_where_it_was(tmp_path):
+    model = LinearSVC(loss="hinge", stream_size=len(X)).partial_fit(X[::2], y[::2], classes=[0, 1, 2])
+    symsvm.save(model, tmp_path / "m.symsvm")
+    other = symsvm.load(tmp_path / "m.symsvm")
+    assert set(vars(other)) == set(vars(model))
+    assert_same(model, other)
+    assert_same(model.partial_fit(X, y), other.partial_fit(X, y))
+
+
 def test_columns_keep_their_names(tmp_path):
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(X, columns=list("abcd"))

@@ -21,6 +21,8 @@ __all__ = ["read_archive", "write_archive"]
 HEAD = "model.json"
 KINDS = "biufSUMm"  # of the arrays: booleans, numbers, strings, times
 _LARGEST = 2**48  # a dimension
+# What zipfile and NumPy raise for files that are none of theirs.
+_ERRORS = (zipfile.BadZipFile, struct.error, EOFError, OSError, ArithmeticError, LookupError, RuntimeError, ValueError)
 # What NumPy writes in version 1.0 of its format: magic and the length of the header, then the header.
 _START = struct.Struct("<8sH")
 _HEADER = re.compile(
@@ -64,21 +66,18 @@ def read_archive(path):
 
 @contextlib.contextmanager
 def _one_sentence(path, what):
-    """Whatever a reader stumbles over becomes a `ModelFileError`."""
+    """What a reader stumbles over becomes a `ModelFileError`."""
     try:
         yield
     except ModelFileError:
         raise
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, struct.error) as error:
-        raise ModelFileError(path, f"this {what}: {_line(error)}.") from None
-    except (ValueError, LookupError, NotImplementedError, RuntimeError, OverflowError, TypeError) as error:
+    except _ERRORS as error:
         raise ModelFileError(path, f"this {what}: {_line(error)}.") from None
 
 
 def _line(error):
     """The message of an error as part of a sentence."""
-    text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    return text if len(text) <= 200 else f"{text[:200]} ..."
+    return str(error)[:200].rstrip(".") or type(error).__name__
 
 
 def _check(path, infos, size):

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from symsvm import estimators
+from symsvm.compiler import resolve_mode
 from symsvm.kernels import Kernel
 from symsvm.validation import choice
 
@@ -30,19 +31,20 @@ _MORE = {
     "LinearSVC": ("coef_", "classes_"),
     "LinearSVR": ("coef_",),
 }
+_PERHAPS = ("feature_names_in_", "_fit_points", "t_")  # of a table's columns, and of partial_fit
 
 
 def fitted_names(model):
-    """The names of the fitted attributes; the last, of columns of a table, need not be there."""
+    """The names of the fitted attributes; the last ones need not be there."""
     name = type(model).__name__
     kernel = () if name.startswith("Linear") else _KERNEL
-    return (*_ALWAYS, *kernel, *_MORE.get(name, ()), "feature_names_in_")
+    return (*_ALWAYS, *kernel, *_MORE.get(name, ()), *_PERHAPS)
 
 
 def check_fitted(model):
     """Raise a ValueError unless the attributes of a model fit each other, and its numbers are finite."""
     for name in fitted_names(model):
-        if name != "feature_names_in_" and not hasattr(model, name):
+        if name not in _PERHAPS and not hasattr(model, name):
             raise ValueError(f"{name} is missing")
     d = model.n_features_in_
     _must(type(d) is int and d > 0, "n_features_in_ must be a positive integer")
@@ -103,14 +105,18 @@ def _check_kernel_machine(model, d, k):
         _vector(model, "class_weight_", (k,))
     if hasattr(model, "offset_"):
         _vector(model, "offset_", (1,))
+    resolve_mode(model.mode)
     m = model.shape_fit_[0]
     _must(s == 0 or 0 <= model.support_.min() <= model.support_.max() < m, f"support_ must be below {m}")
     if model._kernel is None:
         _must(model.kernel == "precomputed" or callable(model.kernel), "a model without kernel must be precomputed")
+        _must(callable(model.kernel) or m == d, f"a precomputed kernel of {m} points must have as many columns")
         _must(not callable(model.kernel) or _is_points(model._fitted, m, d), "the training points are missing")
         return
     _must(isinstance(model._kernel, Kernel), "_kernel must be a kernel")
     _must(_is_points(model.support_vectors_, s, d), f"support_vectors_ must be {s} finite points with {d} features")
+    if s:
+        model._kernel.check_points(model.support_vectors_, "support_vectors_")
 
 
 def _is_points(X, m, d):

@@ -12,4 +12,5 @@ class ModelFileError(ValueError):
 
     def __init__(self, path, sentence, *, line=None):
         self.path, self.line = path, line
+        sentence = " ".join(sentence.split())  # what it quotes from a file may have lines
         super().__init__(f"{path}{'' if line is None else f', line {line}'}: {sentence}")

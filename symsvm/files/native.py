@@ -58,6 +58,8 @@ def read_native(path, trusted=()):
         raise ModelFileError(path, "a pipeline must have names, and an estimator at its end.")
     if any(hasattr(step, "predict") for step in steps[:-1]):
         raise ModelFileError(path, "a pipeline must have one estimator, at its end.")
+    if len({step.n_features_in_ for step in steps}) > 1:
+        raise ModelFileError(path, "the steps of a pipeline must have the same features.")
     return Pipeline(list(zip(names, steps, strict=True)))
 
 

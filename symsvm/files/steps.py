@@ -9,6 +9,7 @@ from symsvm.files.calibrations import calibration_arrays, calibration_of
 from symsvm.files.fitted import ESTIMATORS, check_fitted, fitted_names
 from symsvm.files.model_file_error import ModelFileError
 from symsvm.files.solutions import kept, restored
+from symsvm.files.streams import stream_of, stream_state
 
 __all__ = ["step_of", "step_state"]
 
@@ -39,6 +40,8 @@ def step_state(path, step):
         state["solutions"] = kept(step)
         if getattr(step, "calibration", None) is not None:
             state["calibration"] = calibration_arrays(step._calibration)
+        if hasattr(step, "_streams"):
+            state["streams"] = [stream_state(stream) for stream in step._streams]
     return state
 
 
@@ -60,7 +63,7 @@ def step_of(path, state):
     except ModelFileError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
-        sentence = " ".join(str(error).split())[:200].rstrip(".")
+        sentence = str(error)[:200].rstrip(".")
         raise ModelFileError(path, f"the {str(state.get('class'))[:80]} in it is malformed: {sentence}.") from None
     return step
 
@@ -70,17 +73,24 @@ def _complete(model, state):
     model._solutions = restored(model, state["solutions"])
     if getattr(model, "calibration", None) is not None:
         model._calibration = calibration_of(model.calibration, state["calibration"], len(model.classes_))
+    if "streams" in state:
+        if len(state["streams"]) != len(model.coef_):
+            raise ValueError("there must be a stream for each row of coef_")
+        model._streams = [stream_of(stream, model.n_features_in_) for stream in state["streams"]]
 
 
 def _check_scaler(scaler):
     d = scaler.n_features_in_
     if type(d) is not int or d < 1:
         raise ValueError("n_features_in_ must be a positive integer")
+    low, high = getattr(scaler, "feature_range", (0, 1))
+    if not low < high or not isinstance(getattr(scaler, "to", ""), str | tuple | list):
+        raise ValueError("the range must be two numbers")
+    left_out = {"mean_": "with_mean", "scale_": "with_std", "var_": "with_std"}
     for name in _SCALERS[type(scaler)]:
-        if name == "n_samples_seen_":
+        value, switch = getattr(scaler, name), left_out.get(name)
+        if name == "n_samples_seen_" or (value is None and not getattr(scaler, str(switch), True)):
             continue
-        value = getattr(scaler, name)
-        centred = isinstance(scaler, StandardScaler) and value is None  # with_mean, with_std
         fine = isinstance(value, np.ndarray) and value.shape == (d,) and value.dtype.kind == "f"
-        if not centred and not (fine and np.isfinite(value).all()):
+        if not (fine and np.isfinite(value).all()):
             raise ValueError(f"{name} must be {d} finite numbers")

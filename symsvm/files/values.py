@@ -27,6 +27,7 @@ _KERNELS = {name: getattr(named, name) for name in named.__all__ if isinstance(g
 _KERNELS |= {cls.__name__: cls for cls in (Power, Product, Scale, Sum)}
 _CSR = {"csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
 _DEPTH = 64
+_POWER = 2**31 - 1
 
 
 class Encoder:
@@ -172,8 +173,8 @@ class Decoder:
                 wanted = Kernel if name in ("k1", "k2") else np.ndarray if name == "gram" else numbers.Real
                 if not isinstance(value, wanted):
                     raise ValueError(f"{name} of {type(kernel).__name__} must be a {wanted.__name__}")
-                if name in ("degree", "n"):
-                    count(value, f"{name} of {type(kernel).__name__}", least=1)
+                if name in ("degree", "n") and count(value, f"{name} of {type(kernel).__name__}", least=1) > _POWER:
+                    raise ValueError(f"{name} of {type(kernel).__name__} must be at most {_POWER}")
                 if name == "gram" and (value.ndim != 2 or not np.isfinite(value).all()):
                     raise ValueError("gram must be a finite matrix")
         kernel.lift(lambda name, value: value)  # which checks every number
