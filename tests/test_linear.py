@@ -235,6 +235,60 @@ def test_algorithms_agree(loss, kind):
         np.testing.assert_allclose(measure.primal, best, rtol=1e-5)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("points", ["dense", "sparse"])
+def test_a_descent_on_a_face(loss, points):
+    """Bounds and signs are kept, those at a bound stay, the dual rises; without bounds, to where its gradient is 0."""
+    from symsvm.linear.box_face import face_step
+
+    X, y, t = problem(80, 30, seed=12)
+    X = np.r_[X, X[:20]]  # twice: no curvature between them
+    y, t = np.r_[y, -y[:20]], np.r_[t, t[:20] + 1]
+    rng, A = np.random.default_rng(0), np.c_[X, np.ones(100)]
+    for C, width in ((1.0, 1.0), (1e3, 1e-6)):
+        rows = Rows(X if points == "dense" else sparse.csr_matrix(X), 1.0)
+        p = LinearProblem(rows, target(loss, y, t), C, loss=loss, epsilon=EPSILON)
+        low, high = np.maximum(p.lower, -C), np.minimum(p.upper, C)
+        z = low + (high - low) * (0.5 + width * (rng.random(100) - 0.5))
+        z[::7], z[3::7] = low[::7], high[3::7]
+        if width < 1:  # few, far from their bounds
+            z[15:] = 0.0
+
+        def dual(z, p=p):
+            v = A.T @ z
+            return p.t @ z - p.epsilon * np.abs(z).sum() - 0.5 * p.D @ z**2 - 0.5 * v @ v
+
+        new, visits = face_step(p, 1.0, p.t, z, A.T @ z, rows.squares + p.D, products=500, share=1e-10, least=0.0)
+        free = (z > p.lower) & (z < p.upper) & ((z != 0) | (p.epsilon == 0))
+        assert visits > 0
+        assert ((new >= p.lower) & (new <= p.upper)).all()
+        assert np.array_equal(new[~free], z[~free])
+        assert (new * z >= 0).all() or p.epsilon == 0
+        assert dual(new) > dual(z)
+        inside = free & (new > p.lower) & (new < p.upper) & ((new != 0) | (p.epsilon == 0))
+        g = A @ (A.T @ new) - p.t + p.D * new + p.epsilon * np.sign(new)
+        before = A @ (A.T @ z) - p.t + p.D * z + p.epsilon * np.sign(z)
+        if width < 1 and np.array_equal(inside, free):
+            assert np.abs(g[inside]).max() <= 1e-8 * np.abs(before[free]).max()
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"), [*(("hinge", kind) for kind in INTERCEPTS), ("epsilon_insensitive", "penalised")]
+)
+def test_slow_passes_are_cured_on_faces(loss, kind):
+    """Points in pairs that are almost the same, C large: passes alone took 477 to 1397 looks to 1e-4."""
+    X, y, t = large()
+    X = sparse.vstack([X, X + 1e-2 * large(seed=4)[0]]).tocsr()
+    y = np.r_[target(loss, y, t), target(loss, y, t)]
+    solution = solve_linear(X, y, 10.0, loss=loss, epsilon=EPSILON, tol=1e-8, **INTERCEPTS[kind])
+    c = solution.certificate
+    assert solution.stopped == "tol"
+    assert c.status == "optimal"
+    assert 0 <= c.gap <= 1e-8 * c.primal
+    assert len(solution.trace["gap"]) < 400
+    np.testing.assert_allclose(c.primal, primal(X, y, 10.0, loss, "l2", solution, kind), rtol=1e-9)
+
+
 def test_types_of_points():
     X, y, _ = problem(50, 6, seed=5)
     X = X.astype("float32")  # the same numbers for all

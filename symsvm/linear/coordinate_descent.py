@@ -12,19 +12,32 @@ descent method for large-scale linear SVM, 2008; Ho and Lin, Large-scale linear 
 A free intercept brings sum z = 0. The method of multipliers keeps its estimate b and puts sigma beta with a penalty
 beta^2 / 2 beside it, f = X w + s b + sigma beta: a problem without the equality, whose optimum has beta = sigma sum z,
 and b + sigma beta / s is the next estimate. It settles where sum z = 0.
+
+Where passes are slow, they alternate with descents on the face of z, see `symsvm.linear.box_face`.
 """
 
 import numpy as np
 from numba import njit
 
+from symsvm.linear.box_face import face_step
 from symsvm.linear.fetch import fetch, fetch_start
-from symsvm.linear.rows import FAST, add, dot
+from symsvm.linear.rows import FAST, add, dot, inner
 
 __all__ = ["descend", "descend_free"]
 
 VISITS = 15  # to each point, on average, between two looks at the whole problem
 AHEAD = 4  # points that a row is asked for before it is visited
 HOPELESS = 0.6  # the share of P that a gap may be at a look
+
+# With descents on faces (see `symsvm.linear.box_face`):
+FIRST, NEXT = 12, 3  # visits before the first of them, and after each, to correct the face
+NEAR, SLOW = 0.03, 0.5  # they begin at this relative gap, or where a look leaves more than this share of the last one's
+SHARE = 1e-3  # of the slopes, that is left on a face
+LEAST = 1e-3  # the share of the tolerance at which slopes on a face are small enough
+CLOSE = 1e-3  # the share of tol that the relative gap may be in the end
+PRODUCTS = 100  # with the matrix of a face, at most; twice as many after one that was worth it, up to
+MANY = 800
+PAUSE = 4  # looks without a face after one that was not, at most
 
 
 @njit(cache=True, nogil=True, **FAST)
@@ -120,6 +133,7 @@ class _Descent:
         self.order = np.flatnonzero(problem.used).astype("uint64")
         self.state = np.array([0x9E3779B97F4A7C15 ^ (seed * 2654435761 + 1)], dtype="uint64")
         self.memory = np.zeros(4)
+        self.products, self.wait, self.pause, self.rate = PRODUCTS, 0, 0, None
         self.refresh()
         self.wake()
 
@@ -144,33 +158,98 @@ class _Descent:
         """The number of visits to each point, on average."""
         return self.memory[3] / len(self.order)
 
+    def dual(self):
+        """The dual's value at z."""
+        z, _, _, t, D = self.table.T[:5]
+        linear = inner(t, z) - self.problem.epsilon * np.abs(z).sum()
+        return linear - 0.5 * inner(D, z**2) - 0.5 * inner(self.u, self.u)
+
+    def face(self, tol):
+        """Descend on the face of z; return whether it was done. It is not for some looks after one that was no use."""
+        if self.wait:
+            self.wait -= 1
+            return False
+        height, t, H = self.dual(), self.table[:, 3].copy(), self.table[:, 5]
+        options = {"products": self.products, "share": SHARE, "least": LEAST * tol}
+        self.table[:, 0], visits = face_step(self.problem, self.s, t, self.z, self.u, H, **options)
+        if visits:
+            self.refresh()
+            self.wake()
+            self.rate = (self.dual() - height) / visits
+        return visits > 0
+
     def passes(self, most, visits, tol):
-        """See `_passes`; `visits` to each point, on average."""
+        """See `_passes`; `visits` to each point, on average.
+
+        A descent on a face was worth it if it raised the dual by more a visit than the passes after it.
+        """
         most, visits = int(min(most, 2**40)), visits * len(self.order)
+        seen, height = self.memory[3], 0.0 if self.rate is None else self.dual()
         own = self.table, self.u, self.order, self.state, self.memory
-        return _passes(self.problem.rows.parts, self.s, self.problem.epsilon, *own, most, visits, tol)
+        ended = _passes(self.problem.rows.parts, self.s, self.problem.epsilon, *own, most, visits, tol)
+        if self.rate is not None:
+            good = self.rate >= (self.dual() - height) / (self.memory[3] - seen)
+            self.products = min(MANY, 2 * self.products) if good else PRODUCTS
+            self.wait = self.pause = 0 if good else min(PAUSE, max(1, 2 * self.pause))
+            self.rate = None
+        return ended
 
 
 def descend(problem, z, *, tol, seed, most, visits=np.inf):
-    """Yield (passes so far, u, z, None, content) until rounding leaves no step; the intercept is penalised or absent.
+    """Yield (passes so far, u, z, f, content) until rounding leaves no step; the intercept is penalised or absent.
 
     It is content when the slopes span half of tol; LIBLINEAR asks them to span tol. It ends after so many visits to a
     point, on average, and at the first look if that many will not do: a yield may be answered with the `Measure` of its
     point, and a gap that is still most of P tells.
     """
+    if visits == np.inf:
+        yield from _descend_by_faces(problem, z, tol=tol, seed=seed, most=most)
+        return
     descent = _Descent(problem, z, seed, problem.rows.s)
-    inner, total, last = 0.5 * tol * problem.unit, 0, None
+    slopes, total, last = 0.5 * tol * problem.unit, 0, None
     while descent.visits < visits:
-        done, settled = descent.passes(most - total, VISITS, inner)
+        done, settled = descent.passes(most - total, VISITS, slopes)
         total += done
         u, z = descent.refresh()
         measure = yield total, u, z, None, settled
-        if measure is not None and visits < np.inf and measure.gap > HOPELESS * measure.primal:
+        if measure is not None and measure.gap > HOPELESS * measure.primal:
             return
         if settled:
             if last is not None and np.array_equal(last, z):
                 return
-            last, inner = z, 0.25 * inner
+            last, slopes = z, 0.25 * slopes
+
+
+def _descend_by_faces(problem, z, *, tol, seed, most):
+    """`descend` without an end to the visits: passes find the face of the optimum, `face_step` what is optimal there.
+
+    It is content when no slope is more than a quarter of tol and the gap is small beside tol as well: what is left on a
+    face is left to all its points, and adds up.
+    """
+    descent = _Descent(problem, z, seed, problem.rows.s)
+    slopes, total, last, limit, gap = 0.5 * tol * problem.unit, 0, None, FIRST, np.inf
+
+    def look(settled):
+        """The point as it is yielded, and its relative gap."""
+        u, z = descent.refresh()
+        f = problem.rows.product(u)
+        P, gap, violation = problem.judged(u, z, f)
+        small = (settled or violation <= 0.25 * tol) and gap <= max(CLOSE * tol, 1e-12) * P
+        return (total, u, z, f, small), gap / P if P > 0 else 0.0
+
+    while True:
+        done, settled = descent.passes(most - total, limit, slopes)
+        total += done
+        point, now = look(settled)
+        yield point
+        if settled:
+            if last is not None and np.array_equal(last, point[2]):
+                return
+            last, slopes = point[2], 0.25 * slopes
+        early, gap, limit = NEAR < now < SLOW * gap, now, VISITS
+        if not early and descent.face(slopes):
+            total, limit = total + 1, NEXT
+            yield look(False)[0]
 
 
 def descend_free(problem, z, b, *, tol, seed, most):
@@ -179,20 +258,23 @@ def descend_free(problem, z, b, *, tol, seed, most):
     sigma = float(np.sqrt(max((rows.squares - rows.s**2)[problem.used].mean(), 1e-300)))
     descent = _Descent(problem, z, seed, sigma)
     goal, total = 0.5 * tol * problem.unit, 0
-    inner = max(goal, 0.1 * problem.unit)
+    slopes = max(goal, 0.1 * problem.unit)
     while True:
         descent.table[:, 3] = problem.t - rows.s * b
-        done, settled = descent.passes(most - total, VISITS, inner)
+        done, settled = descent.passes(most - total, FIRST, slopes)
         total += done
         u, z = descent.refresh()
+        if not settled and descent.face(slopes):
+            total += 1
+            u, z = descent.refresh()
         # Another estimate of b moves every slope by the shift, which sigma beta held so far.
         shift = sigma * u[-1]
         b = u[-1] = b + shift / rows.s
         descent.wake()
         yield total, u, z
-        if settled and abs(shift) <= 2 * inner:
-            if inner < 1e-15 * problem.unit:
+        if settled and abs(shift) <= 2 * slopes:
+            if slopes < 1e-15 * problem.unit:
                 return
-            inner = goal if inner > goal else 0.25 * inner
+            slopes = goal if slopes > goal else 0.25 * slopes
         elif settled:
-            inner = max(min(inner, 0.3 * abs(shift)), min(goal, inner))
+            slopes = max(min(slopes, 0.3 * abs(shift)), min(goal, slopes))

@@ -79,6 +79,20 @@ def _assess(t, f, fv, z, D, lower, upper, epsilon):
     return loss, dual, excess, worst
 
 
+@njit(**_LOOP)
+def _sizes(reg, u, v):
+    """sum reg u^2, sum reg v^2 and sum reg (u - v)^2, and whether u = v where reg is not 0."""
+    a = b = c = 0.0
+    same = True
+    for j in range(len(u)):
+        if reg[j] != 0:
+            a += reg[j] * u[j] * u[j]
+            b += reg[j] * v[j] * v[j]
+            c += reg[j] * (u[j] - v[j]) * (u[j] - v[j])
+            same = same and u[j] == v[j]
+    return a, b, c, same
+
+
 @dataclass(frozen=True)
 class Measure:
     """P, D, their gap, the largest violation of optimality (in the problem's unit) and of feasibility."""
@@ -168,11 +182,11 @@ class LinearProblem:
         z = self.balanced(z)
         v = rows.transposed(z)
         if self.penalty == "l2":
-            w = np.where(reg > 0, v, u)  # a free intercept is u's own
-            same = np.array_equal(w, u)
-            loss, dual, excess, worst = _assess(self.t, f, f if same else rows.product(w), z, *self.parts)
-            primal, dual = 0.5 * inner(reg, u**2) + loss, dual - 0.5 * inner(reg, v**2)
-            gap = 0.5 * inner(reg, (u - v) ** 2) + excess
+            of_u, of_v, apart, same = _sizes(reg, u, v)
+            fv = f if same else rows.product(np.where(reg > 0, v, u))  # a free intercept is u's own
+            loss, dual, excess, worst = _assess(self.t, f, fv, z, *self.parts)
+            primal, dual = 0.5 * of_u + loss, dual - 0.5 * of_v
+            gap = 0.5 * apart + excess
             worst /= self.unit
         else:
             worst = float(np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0))))
@@ -185,6 +199,11 @@ class LinearProblem:
         if self.free:
             outside = max(outside, abs(float(z.sum())))
         return Measure(primal, dual, gap, float(worst), outside), z
+
+    def judged(self, u, z, f):
+        """P, the gap and the violation as `measure` has them, where u is known to be v of z, f = [X s] u, R has all."""
+        loss, _, excess, worst = _assess(self.t, f, f, z, *self.parts)
+        return 0.5 * inner(u, u) + loss, excess, worst / self.unit
 
     def certificate(self, u, z, tol):
         """The `Certificate` of the pair (u, z) in float64 from the data: W = -D, optimal if the measure reaches tol.

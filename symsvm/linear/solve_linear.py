@@ -8,7 +8,8 @@
                                                                    orthogonal, as of texts; Newton if it is slow
     l2       hinge, epsilon-insens.     min(n, d) <= 1000          coordinate descent; if it is slow, the interior-point
                                                                    method: exact, whatever C is; at once if b is free
-    l2       hinge, epsilon-insens.     both larger                coordinate descent, with multipliers for a free b
+    l2       hinge, epsilon-insens.     both larger                coordinate descent, with multipliers for a free b, in
+                                                                   turn with conjugate gradients on the face of z
     l1       squared                    d <= 500                   Newton with a quadratic model of d features
     l1       squared                    d > 500                    the same for sets of features, while they are few;
                                                                    then coordinate descent over the columns
