@@ -8,6 +8,8 @@ The vectors of a class stand together, in the order of `label`. A vector has k -
 class; class i wins against a later class j where sum coefficient K(x_s, x) - rho > 0.
 """
 
+import math
+import operator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,7 +148,7 @@ def _number(word, name, *, whole=False):
         value = int(word) if whole and len(word) < 20 else float(word)
     except ValueError:
         value = None
-    if value is None or "_" in word or not np.isfinite(value):
+    if value is None or "_" in word or not math.isfinite(value):
         raise _Wrong(f"{name} must be a finite number, got {word[:80]!r}.")
     if whole and (not isinstance(value, int) or abs(value) > _LARGEST):
         raise _Wrong(f"{name} must be an integer of 32 bits, got {word[:80]!r}.")
@@ -176,6 +178,27 @@ def _check_header(text):
         raise _Wrong("labels must differ, and nr_sv must count total_sv support vectors.")
 
 
+def _entries(words, first):
+    """The indices and values of words index:value, in order from `first`."""
+    try:
+        pairs = [word.split(":") for word in words]
+        indices, values = [int(index) for index, _ in pairs], [float(value) for _, value in pairs]
+        good = all(map(operator.lt, [first - 1, *indices], indices)) and all(map(math.isfinite, values))
+    except ValueError:
+        good = False
+    if good and "_" not in "".join(words) and (not indices or indices[-1] <= _LARGEST):
+        return indices, values
+    last = first - 1  # one after the other, to say which one it is
+    for word in words:
+        index, colon, value = word.partition(":")
+        index = _number(index, "an index", whole=True)
+        if not colon or index <= last:
+            raise _Wrong(f"entries are index:value with indices that increase from {last + 1}, got {word[:80]!r}.")
+        _number(value, "a value")
+        last = index
+    raise _Wrong("entries are index:value.")
+
+
 class _Rows:
     """The lines below SV, one after the other."""
 
@@ -191,19 +214,14 @@ class _Rows:
         if len(words) < width or any(":" in word for word in words[:width]):
             raise _Wrong(f"a support vector begins with {width} coefficient(s).")
         self.coef.append([_number(word, "a coefficient") for word in words[:width]])
-        last = -1 if text.kernel_type == "precomputed" else 0
-        for word in words[width:]:
-            index, colon, value = word.partition(":")
-            index, value = _number(index, "an index", whole=True), _number(value, "a value") if colon else None
-            if value is None or index <= last:
-                raise _Wrong(f"entries are index:value with indices that increase from {last + 1}, got {word[:80]!r}.")
-            last = index
-            self.indices.append(index)
-            self.data.append(value)
+        first = 0 if text.kernel_type == "precomputed" else 1
+        indices, values = _entries(words[width:], first)
+        self.indices += indices
+        self.data += values
         if text.kernel_type == "precomputed" and not self._is_serial(width, words):
             raise _Wrong("a support vector of a precomputed kernel is 0:number, counted from 1.")
         self.indptr.append(len(self.indices))
-        text.columns = max(text.columns, last)
+        text.columns = max([text.columns, *indices[-1:]])
 
     def _is_serial(self, width, words):
         """Whether the entries of the last line begin with the number of a training point."""
