@@ -9,7 +9,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
-from symsvm import SVR, AdaGrad, GradientDescent, PrimalRisk, compile, csvc, svr
+from symsvm import RBF, SVR, AdaGrad, GradientDescent, KernelDual, PrimalRisk, compile, csvc, solve, svr
 from symsvm.compiler import function, grad
 from symsvm.data import data_home
 from symsvm.objectives.losses import LOSSES
@@ -143,6 +143,14 @@ def test_equations_of_the_seed(mode):
     (_, _, g, new), (_, _, h, newer) = (step for step, _ in zip(steps.steps(steps.first(v)), range(2), strict=False))
     np.testing.assert_allclose(new, v - 0.1 * g / np.sqrt(g**2))
     np.testing.assert_allclose(newer, new - 0.1 * h / np.sqrt(g**2 + h**2))
+
+
+def test_adagrad_on_a_dual_projects_in_its_own_metric():
+    """In the Euclidean one it would end at a wrong point; a smooth W needs no average, and bounds are met exactly."""
+    dual = KernelDual(csvc(SIGNS, 1.0), X, RBF(1.0))
+    solution = compile(dual, AdaGrad(), mode="FAST_COMPILE").run(tol=1e-4)
+    assert solution.certificate.status == "optimal"
+    assert solution.W == pytest.approx(solve(dual, tol=1e-8).W, abs=1e-6)
 
 
 def test_tangents_never_cut_into_a_convex_function():

@@ -81,6 +81,7 @@ class LagrangianDual(Objective):
     """
 
     problem = "lagrangian"
+    is_smooth = False  # as good as: its curvature is that of the inverse of Q
 
     def __init__(self, program, K, *, ridge=None, inner=100):
         if not isinstance(program, QuadraticProgram):

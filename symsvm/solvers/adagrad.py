@@ -15,7 +15,7 @@ class AdaGrad:
 
         s_t    = s_t-1 + (w_t g_t)^2,    g_t a subgradient of W at lam_t
         x_t+1  = project(x_t - alpha w_t g_t / sqrt(s_t)),    in the metric sqrt(s_t) / alpha
-        lam_t+1 = the average of x_1, ..., x_t+1 with the weights w_t = t
+        lam_t+1 = the average of x_1, ..., x_t+1 with the weights w_t = t, or x_t+1 alone where W is smooth
 
     The projection is in the metric of the step: the Euclidean one ends at a wrong point where there is an equality.
 
@@ -28,8 +28,8 @@ class AdaGrad:
     ----------
     alpha : the step size. None takes D_i / sqrt(2); where the feasible set has no width, the largest distance from
         the start so far takes the place of D_i (Ivgi et al., 2023), and the bound holds up to a logarithm.
-    average : False gives the plain method of the seed, lam = x and w = 1, of which only the average of all points,
-        or the best of them, is known to converge where W is not smooth.
+    average : False gives the plain method of the seed, lam = x and w = 1, which comes to rest where W is smooth; where
+        it is not, only averages are known to converge. None averages where W has kinks (`is_smooth` is False).
 
     References
     ----------
@@ -41,7 +41,7 @@ class AdaGrad:
     >>> from symsvm import Objective, compile
     >>> lam = pt.vector("lam")
     >>> objective = Objective(abs(lam - np.array([3.0, 0.5])).sum(), lam, upper=2.0, is_convex=True)
-    >>> solution = compile(objective, AdaGrad(), mode="FAST_COMPILE").run([0.0, 0.0], max_iter=1000)
+    >>> solution = compile(objective, AdaGrad(average=True), mode="FAST_COMPILE").run([0.0, 0.0], max_iter=1000)
     >>> solution.lam.round(2).tolist()
     [2.0, 0.5]
     """
@@ -52,13 +52,13 @@ class AdaGrad:
         backends=("numba", "jax"),
         equation="x' = project(x - alpha t g / sqrt(s)) in the metric sqrt(s), s = sum (t g)^2; lam averages x",
         reference="Duchi, Hazan and Singer 2011; Cutkosky 2019; Eq. 002:1",
-        accuracy="a gap of 1e-2 relative to P in some thousand steps; falls as 1 / sqrt(T)",
+        accuracy="tol where W is smooth; else a gap of 1e-2 relative to P in some thousand steps, as 1 / sqrt(T)",
     )
     max_iter = 10000  # unless told
 
-    def __init__(self, alpha=None, *, average=True):
+    def __init__(self, alpha=None, *, average=None):
         self.alpha = None if alpha is None else number(alpha, "alpha", positive=True)
-        self.average = bool(average)
+        self.average = None if average is None else bool(average)
 
     @property
     def structure(self):
@@ -77,7 +77,8 @@ class AdaGrad:
     def step(self, objective, lam, x, start, s, alpha, t):
         """The graphs of the next state, and of W and a subgradient at the present lam."""
         W, g = value_and_grad(objective.value, lam)
-        slope = t * g if self.average else g
+        average = not getattr(objective, "is_smooth", True) if self.average is None else self.average
+        slope = t * g if average else g
         s = s + slope**2
         root = pt.sqrt(s)
         # A coordinate whose slope has been 0 throughout would move for nothing in the metric of the projection.
@@ -90,7 +91,7 @@ class AdaGrad:
         else:
             steps = alpha / root
         x = objective.project(x - steps * slope, steps)
-        new = lam + (x - lam) * (2 / (t + 2)) if self.average else x
+        new = lam + (x - lam) * (2 / (t + 2)) if average else x
         state = (new, x, start, s, alpha, t + 1)
         return tuple(v.astype(lam.dtype) for v in state), W, g
 
