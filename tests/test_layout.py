@@ -47,6 +47,7 @@ ORDER = (
     "estimators",
     "files",
     "plot",
+    "comparison",
 )
 
 MODULES = ["symsvm", *(m.name for m in pkgutil.walk_packages([str(ROOT)], prefix="symsvm."))]

@@ -1,0 +1,81 @@
+"""The comparison: every algorithm is judged by one yardstick, and the findings say what the figures say."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from symsvm.comparison import PROBLEMS, contest, findings, problem, report, table
+from symsvm.data import DownloadError
+from symsvm.solvers import list_solvers
+
+FEW = ("decomposition", "qp", "smo", "gradient descent", "libsvm", "liblinear")
+
+
+def small(name, m=24):
+    whole = problem(name)
+    return dataclasses.replace(whole, X=whole.X[:m], y=whole.y[:m])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("report")
+    shown, problems = [], [small("overlapping"), small("sine", 20)]
+    entries = report(problems, directory, algorithms=FEW, time_limit=1.0, show=shown.append)
+    return entries, directory, shown
+
+
+def test_no_entry_is_below_the_optimum_and_exact_ones_are_there(written):
+    entries, _, _ = written
+    assert all(e.excess >= -1e-8 for e in entries)
+    assert all(e.excess < 2e-3 for e in entries)
+    assert {e.algorithm for e in entries} == set(FEW)
+
+
+def test_a_report_has_a_row_an_entry_and_four_pictures(written):
+    entries, directory, shown = written
+    text = (directory / "report.md").read_text(encoding="utf-8")
+    assert sum(line.startswith(("| hinge", "| squared", "| epsilon")) for line in text.splitlines()) == len(entries)
+    for name in ("boundaries", "tubes", "convergence", "trajectories"):
+        assert (directory / f"{name}.png").stat().st_size > 5000
+        assert f"({name}.png)" in text
+    assert "What the seeds found" in "".join(shown)
+    assert table(entries[:1]).count("\n") == 2
+
+
+def test_findings_follow_the_figures(written):
+    entries, _, _ = written
+    slow = [dataclasses.replace(e, seconds=9.0) if e.algorithm == "libsvm" else e for e in entries]
+    fast = [dataclasses.replace(e, seconds=1e-9) if e.algorithm == "libsvm" else e for e in entries]
+    (sentence,) = [s for s in findings(slow) if s.startswith("LIBSVM")]
+    assert "does not hold" in sentence
+    (sentence,) = [s for s in findings(fast) if s.startswith("LIBSVM")]
+    assert "holds (" in sentence
+    relaxed = dataclasses.replace(entries[0], algorithm="adagrad on the Lagrangian dual", vectors=1.0)
+    (sentence,) = [s for s in findings([*entries, relaxed]) if s.startswith("The Lagrangian")]
+    assert "support vectors: holds (overlapping 100 %" in sentence
+    assert findings([]) == []
+
+
+@pytest.mark.parametrize("name", list(PROBLEMS))
+def test_problems_are_what_a_machine_can_be_trained_on(name):
+    try:
+        one = problem(name)
+    except DownloadError as error:
+        pytest.skip(str(error))
+    assert one.X.shape[1] == one.X_test.shape[1]
+    assert len(one.X) == len(one.y)
+    assert np.isfinite(one.X).all()
+    assert one.epsilon is not None or set(one.y) == {-1.0, 1.0}
+    with pytest.raises(ValueError, match="problem must be one of"):
+        problem("spirals")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["NUMBA", "JAX"])
+def test_every_algorithm_comes_near_the_optimum(mode):
+    for name in ("overlapping", "sine"):
+        entries = list(contest(problem(name), time_limit=5.0, mode=mode))
+        assert {card.name for card in list_solvers("dual")} <= {e.algorithm for e in entries}
+        for e in entries:
+            assert -1e-8 <= e.excess < 0.1, e
