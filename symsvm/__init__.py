@@ -7,6 +7,8 @@ both into a `Program` on Numba or JAX, and every `Solution` carries a certificat
 paper; `SVC`, `SVR` and the others are estimators for scikit-learn.
 """
 
+import importlib
+
 from symsvm.certificate import Certificate
 from symsvm.compiler import grad
 from symsvm.explain import explain
@@ -108,20 +110,21 @@ __all__ = [
     "svr",
 ]
 
-_ESTIMATORS = ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM")
-_FILES = ("load", "save")
+# What needs more than the core is imported when it is first asked for.
+_LATER = {
+    **dict.fromkeys(("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"), "estimators"),
+    **dict.fromkeys(("load", "save"), "files"),
+}
+_PACKAGES = ("comparison", "data", "estimators", "files", "linear", "plot")
 
 
 def __getattr__(name):
-    """The estimators and their files, which need scikit-learn, are imported when they are first asked for."""
-    if name in _ESTIMATORS:
-        from symsvm import estimators as module
-    elif name in _FILES:
-        from symsvm import files as module
-    else:
-        raise AttributeError(f"module 'symsvm' has no attribute {name!r}")
-    return getattr(module, name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"symsvm.{name}")
+    if name in _LATER:
+        return getattr(importlib.import_module(f"symsvm.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'symsvm' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_ESTIMATORS, *_FILES})
+    return sorted({*globals(), *_LATER, *_PACKAGES})
