@@ -96,10 +96,10 @@ class State:
         error = 3 * self.error()  # of two products; others than those looked at may be half as bad again
         if self.worst + error <= tol:
             return True
-        if error < 0.6 * tol and self.aim * tol > tol - 1.1 * error:
-            self.aim = 1 - 1.1 * error / tol
-        else:
+        if error > 0.6 * tol or self.worst <= self.aim * tol <= tol - 1.1 * error:
             self.confirm()
+        else:  # a few steps more cost less
+            self.aim = min(self.aim, 1 - 1.1 * error / tol)
         return False
 
     def astray(self):
