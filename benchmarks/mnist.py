@@ -7,12 +7,11 @@ Each fit has a process of its own, so that its peak memory is its own; "memory" 
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
 
-from peers import CACHE, TOL, digits
+from peers import CACHE, TOL, Peak, digits
 
 
 def fit(name, rows):
@@ -27,16 +26,15 @@ def fit(name, rows):
     model = module.SVC(C=5.0, gamma=0.02, tol=TOL, cache_size=CACHE)
     if name == "symsvm":
         model.fit(X[:1000], y[:1000])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.perf_counter()
-    model.fit(X, y)
-    seconds = time.perf_counter() - began
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    with Peak() as peak:
+        began = time.perf_counter()
+        model.fit(X, y)
+        seconds = time.perf_counter() - began
     began = time.perf_counter()
     right = (model.predict(test) == labels).mean()
     predicting = time.perf_counter() - began
     print(
-        f"{name:14}{rows:7}{seconds:10.1f} s {peak:8.0f} MB {len(model.support_):9} {100 * right:8.2f} %"
+        f"{name:14}{rows:7}{seconds:10.1f} s {peak.megabytes:8.0f} MB {len(model.support_):9} {100 * right:8.2f} %"
         f"{predicting:9.1f} s   {worst(model) if name == 'symsvm' else ''}",
         flush=True,
     )

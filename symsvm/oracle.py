@@ -1,5 +1,6 @@
 """Oracle: numbers from a kernel and points, in tiles of bounded memory."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -22,6 +23,8 @@ _PLAIN = Mode("py", "fast_compile")
 _TILE = 2**19
 # Rows of sparse points that are written out at a time.
 _ROWS = 1024
+# Multiplications that are not worth another core.
+_SHORT = 2**24
 # Bytes of a Gram matrix that is kept for many products.
 _KEEP = 2**29
 
@@ -219,18 +222,24 @@ class Pairs:
             raise IndexError(f"indices must be from 0 to {self.shape[axis] - 1}, got {index.min()} to {index.max()}.")
         return index
 
-    def _run(self, want, *args):
-        if want not in self._loops:
-            from symsvm.ops.alone import alone  # Numba is loaded when it is first needed
-            from symsvm.ops.tiles import compile_tiles
+    def _run(self, want, rows, columns, q, out):
+        from symsvm.ops.alone import alone, on_one_core  # Numba is loaded when it is first needed
+        from symsvm.ops.tiles import compile_tiles
 
+        if want not in self._loops:
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
             tiles, _ = compile_tiles(form.epilogue, hs, *counts, want, self.kinds)
             self._loops[want] = alone(tiles)
-        rows, columns, q, out = args
-        self._loops[want](rows, columns, *self.data, q, out)
+        with on_one_core() if len(rows) * len(columns) * self._cost < _SHORT else contextlib.nullcontext():
+            self._loops[want](rows, columns, *self.data, q, out)
+
+    @functools.cached_property
+    def _cost(self):
+        """About how many multiplications an entry costs: its features, and as much as ten for the rest."""
+        entries = sum(np.size(array) for array in self.data if np.ndim(array))
+        return 10 + entries / (2 * max(1, *self.shape))
 
 
 class _Few(Pairs):

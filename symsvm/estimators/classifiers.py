@@ -51,7 +51,7 @@ class _Classifier(ClassifierMixin, KernelMachine):
             points = X[np.ix_(used, used)]
         else:
             points = X[used] if len(used) < len(y) else X
-        solve = self._rest if self.multi_class == "ovr" and len(self.classes_) > 2 else self._pairs
+        solve = self._rest if self.multi_class == "ovr" or len(self.classes_) == 2 else self._pairs
         coef, self.intercept_, solutions = solve(points, labels, weights)
         support = np.flatnonzero(np.any(coef != 0, axis=1))
         support = support[np.argsort(labels[support], kind="stable")]  # by class, as LIBSVM does
@@ -81,11 +81,11 @@ class _Classifier(ClassifierMixin, KernelMachine):
         return coef, np.array(intercepts), solutions
 
     def _rest(self, X, labels, weights):
-        """A problem for each class against the rest, over the same points."""
-        gram = self._bind(X, weights)
-        gram.keeps = True  # rows of one problem's working set serve the next
+        """A problem for each class against the rest, over the same points; for two classes the second's is enough."""
+        gram, k = self._bind(X, weights), len(self.classes_)
+        gram.keeps = k > 2  # rows of one problem's working set serve the next
         coef, intercepts, solutions = [], [], []
-        for c in range(len(self.classes_)):
+        for c in range(k) if k > 2 else (1,):
             solution = self._solve(self._program(np.where(labels == c, 1.0, -1.0), weights), gram)
             z, b = self._scaled(solution)
             coef.append(z)

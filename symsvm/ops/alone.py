@@ -1,12 +1,13 @@
-"""Parallel loops, one thread of Python at a time where they would not stand two."""
+"""Parallel loops: one thread of Python at a time where they would not stand two, one core where work is short."""
 
+import contextlib
 import functools
 import threading
 
 import numba
 from numba.np.ufunc.parallel import _launch_threads
 
-__all__ = ["alone"]
+__all__ = ["alone", "on_one_core"]
 
 _LOCK = threading.RLock()
 
@@ -31,3 +32,17 @@ def alone(loop):
 def _may_meet():
     _launch_threads()
     return numba.threading_layer() != "workqueue"
+
+
+@contextlib.contextmanager
+def on_one_core():
+    """Run loops on the caller's core: others take longer to wake than short work does, most of all where they are busy.
+
+    Where another program has a core, a loop waits for its turn there: ten milliseconds for what takes half of one.
+    """
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
