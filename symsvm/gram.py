@@ -58,11 +58,12 @@ class Gram:
         return self._fast if dtype == "float32" else self._exact
 
     def hold(self, starts):
-        """Compute K inside parts of the points once, in float32; it is read off from then on.
+        """Compute K inside parts of the points once, in float32, or all of it in float64; it is read off from then on.
 
         `starts` are the indices at which the parts begin, those of classes for example: a problem of two classes needs
         the matrix of each, as others with one of them do, and the block between them, which none of the others needs.
         """
+        self.is_exact = self.m <= _MANY_PROBLEMS
         if self.is_exact:
             return
         for low, high in zip(starts, [*starts[1:], self.m], strict=True):
@@ -174,7 +175,7 @@ class _Part:
 
 # Features from which on sparse loops may pay, and the part of them that may be other than 0.
 _MANY, _FULL = 64, 0.25
-# Points of which the whole matrix takes no time.
-_FEW = 256
+# Points of which the whole matrix takes no time, and of which it is soon paid back by many problems.
+_FEW, _MANY_PROBLEMS = 256, 2048
 # Rows that are computed together.
 _ROWS = 1024
