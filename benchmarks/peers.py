@@ -317,6 +317,20 @@ def through_the_estimator(row):
     print(f"{row.name}: {kind}.fit {best[0]:.4f} s, the solver {best[1]:.4f} s, {best[0] / best[1]:.2f} x")
 
 
+def on_all_cores(row):
+    """The solver on one core and on all of them (seed 001's parallel SMO, with working sets)."""
+    import numba
+
+    work, _ = ours(row)
+    work()
+    most = numba.get_num_threads()
+    times = []
+    for threads in (1, most):
+        numba.set_num_threads(threads)
+        times.append(timed(work)[0])
+    print(f"{row.name}: {times[0]:.3f} s on one core, {times[1]:.3f} s on {most}, {times[0] / times[1]:.2f} x")
+
+
 def prediction():
     """10 000 images against 4000 support vectors."""
     from sklearn.svm import SVC
@@ -410,7 +424,7 @@ def chart(table, path):
 def main():
     main_rows, large = rows()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    every = [*main_rows, *large, "kernel", "estimator", "prediction", "big"]
+    every = [*main_rows, *large, "kernel", "estimator", "cores", "prediction", "big"]
     parser.add_argument("--rows", nargs="+", default=every, choices=every, metavar="NAME", help=", ".join(every))
     parser.add_argument("--only", nargs="+", metavar="PEER", help="contestants, all by default")
     parser.add_argument("--chart", default="out/peers.png", help="where the chart goes")
@@ -431,6 +445,9 @@ def main():
     if "estimator" in args.rows:
         for make in main_rows.values():
             through_the_estimator(make())
+    if "cores" in args.rows:
+        for name in ("a9a", "mnist", "synth-100", "synth-30000"):
+            on_all_cores(main_rows[name]())
     if "prediction" in args.rows:
         prediction()
     if "big" in args.rows:

@@ -5,13 +5,12 @@ import itertools
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.calibration import Calibration
 from symsvm.estimators.certified import votes
 from symsvm.estimators.machine import KernelMachine
-from symsvm.estimators.weights import class_weights, sample_weights
+from symsvm.estimators.weights import weighted_classes
 from symsvm.objectives import csvc, nu_svc
 from symsvm.solvers.one_vs_one import solve_pairs
 from symsvm.validation import choice, number
@@ -30,23 +29,15 @@ class _Classifier(ClassifierMixin, KernelMachine):
         sample_weight : C_i = C weight_i, or the bound weight_i of nu-SVC; a weight of 0 takes a point out.
         """
         X, y = self._checked(X, y)
-        check_classification_targets(y)
-        weights = sample_weights(sample_weight, X)
-        used = np.flatnonzero(weights)
-        self.classes_ = np.unique(y[used])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes with a positive weight, got {len(self.classes_)} class."
-            )
+        self.classes_, used, labels, self.class_weight_, weights = weighted_classes(
+            X, y, sample_weight, self.class_weight
+        )
         choice(self.multi_class, "multi_class", ("ovo", "ovr", "dag"))
         choice(self.decision_function_shape, "decision_function_shape", ("ovo", "ovr"))
         if self.multi_class == "ovr" and self.decision_function_shape == "ovo" and len(self.classes_) > 2:
             raise ValueError(
                 "decision_function_shape='ovo' needs multi_class='ovo' or 'dag': one-vs-rest has no pairs."
             )
-        labels = np.searchsorted(self.classes_, y[used])
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, labels, weights[used])
-        weights = weights[used] * self.class_weight_[labels]
         if len(used) < len(y) and self.kernel == "precomputed":
             points = X[np.ix_(used, used)]
         else:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm.estimators.calibration import Calibration
 from symsvm.estimators.certified import Certified, votes
-from symsvm.estimators.weights import class_weights, sample_weights
+from symsvm.estimators.weights import class_weights, sample_weights, weighted_classes
 from symsvm.linear import Rows, Stream, solve_crammer_singer, solve_linear
 from symsvm.validation import choice, count, number
 
@@ -141,20 +141,11 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
         self.__dict__.pop("_streams", None)
         self.__dict__.pop("_fit_points", None)
         X, y = self._checked(X, y)
-        check_classification_targets(y)
-        weights = sample_weights(sample_weight, X)
-        used = np.flatnonzero(weights)
-        self.classes_ = np.unique(y[used])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes with a positive weight, got {len(self.classes_)} class."
-            )
+        self.classes_, used, labels, _, weights = weighted_classes(X, y, sample_weight, self.class_weight)
         choice(self.multi_class, "multi_class", ("ovr", "ovo", "crammer_singer"))
         choice(self.loss, "loss", ("squared_hinge", "hinge"))
         points = X[used] if len(used) < len(y) else X
-        labels = np.searchsorted(self.classes_, y[used])
-        factors = class_weights(self.class_weight, self.classes_, labels, weights[used])
-        C = number(self.C, "C", positive=True) * weights[used] * factors[labels]
+        C = number(self.C, "C", positive=True) * weights
         start = getattr(self, "_solutions", None) or None if self.warm_start else None
         fit = {"crammer_singer": self._together, "ovo": self._pairs}.get(self.multi_class, self._rest)
         fit = self._rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit

@@ -1,11 +1,12 @@
 """Weights of samples and of classes."""
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from symsvm.validation import choice
 
-__all__ = ["class_weights", "sample_weights"]
+__all__ = ["class_weights", "sample_weights", "weighted_classes"]
 
 
 def sample_weights(sample_weight, X):
@@ -34,3 +35,22 @@ def class_weights(class_weight, classes, labels, weights):
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is no class: {classes.tolist()}.")
     return np.array([float(class_weight.get(name, 1.0)) for name in classes.tolist()])
+
+
+def weighted_classes(X, y, sample_weight, class_weight):
+    """What a classifier makes of its labels and weights.
+
+    Returns
+    -------
+    the classes of points with a positive weight; the rows of these points, and the index of each one's class; the
+    factor of each class; and the weights of the points, that factor included.
+    """
+    check_classification_targets(y)
+    weights = sample_weights(sample_weight, X)
+    used = np.flatnonzero(weights)
+    classes = np.unique(y[used])
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes with a positive weight, got {len(classes)} class.")
+    labels = np.searchsorted(classes, y[used])
+    factors = class_weights(class_weight, classes, labels, weights[used])
+    return classes, used, labels, factors, weights[used] * factors[labels]

@@ -100,8 +100,8 @@ def _program_bounds(machine, solutions):
     bound = np.full(coef.shape, np.nan)
     for column, solution in enumerate(solutions):
         here = np.flatnonzero(coef[:, column])
-        if getattr(machine, "multi_class", None) == "ovr" and len(solutions) > 1:
-            here = here[np.argsort(machine.support_[here])]  # one-vs-rest keeps the order of the points
+        if getattr(machine, "multi_class", None) == "ovr" or len(solutions) == 1:
+            here = here[np.argsort(machine.support_[here])]  # all but pairs keep the order of the points
         program = solution.program
         beta = program.weights(np.asarray(solution.lam))
         reach = np.fmax(np.abs(program.lower), np.abs(program.upper)).reshape(-1, program.m).max(axis=0)
