@@ -73,7 +73,7 @@ def test_it_meets_the_optimum_of_an_independent_solver(quadratics, seed, m, rank
     ("name", "mode"),
     [
         ("rbf", "NUMBA"),
-        ("rbf", "JAX"),
+        pytest.param("rbf", "JAX", marks=pytest.mark.slow),
         pytest.param("linear", "JAX", marks=pytest.mark.slow),
         pytest.param("composed", "JAX", marks=pytest.mark.slow),
         pytest.param("linear", "FAST_COMPILE", marks=pytest.mark.slow),
@@ -130,7 +130,7 @@ def test_one_product_a_step_also_in_tiles(mode):
     assert [[type(node.op) for node in products[fits]] for fits in (True, False)] == [[Dot], [KernelMatvec]]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["NUMBA", pytest.param("JAX", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("C", [1.0, pytest.param(100.0, marks=pytest.mark.slow)])
 def test_float32_needs_no_more_steps(mode, C):
     """Rounding in W hides what a step gains long before the optimum; the gradients still show it."""
@@ -188,7 +188,7 @@ def test_a_w_whose_curvature_falls_by_orders_of_magnitude():
     assert solution.certificate.status == "optimal"
 
 
-@pytest.mark.parametrize("mode", ["JAX", "FAST_COMPILE"])
+@pytest.mark.parametrize("mode", ["JAX", pytest.param("FAST_COMPILE", marks=pytest.mark.slow)])
 def test_steps_out_of_the_domain_are_taken_back(mode):
     """The dual of kernel logistic regression: lam log lam is no number at the bounds, and the optimum is inside."""
     data = points(60)
