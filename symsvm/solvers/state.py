@@ -30,7 +30,7 @@ class State:
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
         kept = gram.kept is not None and gram.kept.adopt(qp)
-        self.accurate = (gram.is_exact and self.is_whole) or self._needs_float64()  # products in float64
+        self.accurate = gram.is_exact or self._needs_float64()  # products in float64
         self.working = gram.kept if kept else WorkingSet(qp, gram, "float64" if self.accurate else "float32")
         self.Kz, self.F = np.zeros(qp.m), np.zeros(qp.n)
         self.is_exact, self.is_polished, self.steps = True, False, 0  # is_fresh: exact, and not a sum of many products
@@ -96,11 +96,10 @@ class State:
         error = 3 * self.error()  # of two products; others than those looked at may be half as bad again
         if self.worst + error <= tol:
             return True
-        aim = min(self.aim, 1 - 1.1 * error / tol)
-        if error > 0.6 * tol or self.worst <= aim * tol:
+        if error > 0.6 * tol or self.worst <= self.aim * tol <= tol - 1.1 * error:
             self.confirm()
         else:  # a few steps more cost less
-            self.aim = aim
+            self.aim = min(self.aim, 1 - 1.1 * error / tol)
         return False
 
     def astray(self):
@@ -221,8 +220,6 @@ class State:
         self.is_polished = False
         self._choose(self.wanted())
         W = self.working.members
-        if not len(W):  # float32 sees nobody that could move
-            return False
         # A part need not be solved better than the whole is; and no violation falls further than its digits go.
         digits = _DIGITS[str(self.working.K.dtype)]
         eps = max(self.aim * tol, self.worst * (digits if self.is_whole else max(digits, 0.1)))
