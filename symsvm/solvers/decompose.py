@@ -120,6 +120,8 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
                 stopped = "stalled"
             if stopped is not None:
                 break
+            if state.worst <= tol:
+                continue  # what float64 went back to is within tol
             state.shrink()
             n_iter += 1
             changes = state.improve(tol, deadline)
