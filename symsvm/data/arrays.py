@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from symsvm.data.errors import DataError, brief
-from symsvm.data.files import check_expansion, replacing
+from symsvm.data.files import check_expansion, writing
 
 __all__ = ["converted", "pieces", "read_npy", "read_npz", "write_npy", "write_npz"]
 
@@ -95,11 +95,11 @@ def _entry(path, archive, entry):
 
 def write_npy(path, array):
     """Write an array as a .npy file."""
-    with replacing(path) as file:
+    with writing(path) as file:
         npy.write_array(file, np.asarray(array), allow_pickle=False)
 
 
 def write_npz(path, **arrays):
     """Write arrays as a compressed .npz file."""
-    with replacing(path) as file:
+    with writing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)

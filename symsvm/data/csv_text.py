@@ -6,7 +6,7 @@ from numba import njit
 from symsvm.data.arrays import converted
 from symsvm.data.csv_layout import holds, layout
 from symsvm.data.errors import DataError, shown
-from symsvm.data.files import replacing
+from symsvm.data.files import writing
 from symsvm.data.text import blocks, is_special, line_of, parse, settle, word
 
 __all__ = ["pieces", "read_csv", "write_csv"]
@@ -171,7 +171,7 @@ def write_csv(path, X, y=None, *, header=None):
     if X.dtype == bool:
         X = X.astype("uint8")
     between = "\t" if str(path).lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
-    with replacing(path) as file:
+    with writing(path) as file:
         if header is not None:
             file.write((between.join(map(_quoted, header)) + "\n").encode("utf-8"))
         for i, row in enumerate(X.tolist()):

@@ -2,14 +2,13 @@
 
 import contextlib
 import gzip
-import os
-import tempfile
 import zlib
 from pathlib import Path
 
 from symsvm.data.errors import DataError, brief
+from symsvm.replacement import replacing
 
-__all__ = ["EXPANSION", "Source", "check_expansion", "replacing"]
+__all__ = ["EXPANSION", "Source", "check_expansion", "writing"]
 
 # Real data shrinks 3 to 50 times; what unpacks to more than this, and is not small, is taken for a bomb.
 EXPANSION = 200
@@ -70,35 +69,11 @@ class Source:
 
 
 @contextlib.contextmanager
-def replacing(path):
-    """A new file that takes the place of `path` once it is whole; whatever fails leaves `path` as it was.
-
-    A name that ends in .gz gives a gzip file.
-    """
-    path = Path(path)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0, compresslevel=6) as packed:
-                    yield packed
-            else:
-                yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, _mode(path))
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)
-        raise
-
-
-def _mode(path):
-    """The permissions of the file that is replaced, else those of a new one."""
-    try:
-        return path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+def writing(path):
+    """A new file that takes the place of `path` once it is whole; a name that ends in .gz gives a gzip file."""
+    with replacing(path) as file:
+        if Path(path).suffix == ".gz":
+            with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0, compresslevel=6) as packed:
+                yield packed
+        else:
+            yield file

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 
 from symsvm.data.errors import DataError
-from symsvm.data.files import Source, check_expansion, replacing
+from symsvm.data.files import Source, check_expansion, writing
 
 __all__ = ["TYPES", "is_idx", "pieces", "read_idx", "write_idx"]
 
@@ -75,6 +75,6 @@ def write_idx(path, array):
     if code is None or not 1 <= array.ndim <= _AXES:
         names = ", ".join(str(kind) for kind in codes)
         raise ValueError(f"IDX holds arrays of {names} with 1 to {_AXES} axes, not {array.dtype} with {array.ndim}.")
-    with replacing(path) as file:
+    with writing(path) as file:
         file.write(struct.pack(f">4B{array.ndim}I", 0, 0, code, array.ndim, *array.shape))
         file.write(np.ascontiguousarray(array, dtype=TYPES[code]).data)

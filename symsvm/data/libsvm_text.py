@@ -6,7 +6,7 @@ from scipy import sparse
 
 from symsvm.data.arrays import converted
 from symsvm.data.errors import DataError, shown
-from symsvm.data.files import replacing
+from symsvm.data.files import writing
 from symsvm.data.text import blocks, is_special, line_of, parse, settle, word
 
 __all__ = ["pieces", "read_libsvm", "write_libsvm"]
@@ -174,7 +174,7 @@ def write_libsvm(path, X, y, *, query_id=None, zero_based=False):
     labels = [_short(label) for label in np.asarray(y).tolist()]
     if query_id is not None:
         labels = [f"{label} qid:{query}" for label, query in zip(labels, np.asarray(query_id).tolist(), strict=True)]
-    with replacing(path) as file:
+    with writing(path) as file:
         for i, label in enumerate(labels):
             row = slice(X.indptr[i], X.indptr[i + 1])
             pairs = zip((X.indices[row] + first).tolist(), X.data[row].tolist(), strict=True)

@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 
 from symsvm.data.errors import DataError, brief
-from symsvm.data.files import replacing
+from symsvm.data.files import writing
 
 __all__ = ["pieces", "read_parquet", "write_parquet"]
 
@@ -103,7 +103,7 @@ def write_parquet(path, X, y=None, *, names=None, label="label"):
     columns = {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(names)}
     if y is not None:
         columns[label] = np.asarray(y)
-    with replacing(path) as file:
+    with writing(path) as file:
         if _library() == "polars":
             import polars
 

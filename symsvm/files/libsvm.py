@@ -20,8 +20,8 @@ from symsvm.files.fitted import ESTIMATORS, check_fitted
 from symsvm.files.libsvm_text import LibsvmText, read_libsvm_text, write_libsvm_text
 from symsvm.files.model_file_error import ModelFileError
 from symsvm.files.named_kernel import named_kernel
-from symsvm.files.replacement import replacing
 from symsvm.files.solutions import restored
+from symsvm.replacement import replacing
 from symsvm.validation import count
 
 __all__ = ["read_libsvm", "write_libsvm"]

@@ -4,9 +4,9 @@ from sklearn.pipeline import Pipeline
 
 from symsvm.files.archive import read_archive, write_archive
 from symsvm.files.model_file_error import ModelFileError
-from symsvm.files.replacement import replacing
 from symsvm.files.steps import step_of, step_state
 from symsvm.files.values import Decoder, Encoder
+from symsvm.replacement import replacing
 from symsvm.version import __version__
 
 __all__ = ["read_native", "write_native"]

@@ -14,7 +14,7 @@ from symsvm.files.calibrations import calibration_arrays
 from symsvm.files.fitted import ESTIMATORS
 from symsvm.files.model_file_error import ModelFileError
 from symsvm.files.named_kernel import named_kernel
-from symsvm.files.replacement import replacing
+from symsvm.replacement import replacing
 from symsvm.validation import choice
 from symsvm.version import __version__
 

@@ -1,17 +1,16 @@
 """LinearSolution: what a linear run returns, whatever stopped it; and the loop that every such run goes through."""
 
 import functools
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from symsvm.program import Info, traced
+from symsvm.shortfall import warn_shortfall
 
-__all__ = ["LinearSolution", "follow", "warn"]
+__all__ = ["LinearSolution", "follow"]
 
 STALE = 50  # looks without a better gap, violation, D or P after which a stage is over
 
@@ -111,7 +110,10 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback, last=None):
         stopped = stopped or "interrupt"
     stopped = stopped or "stalled"
     if stopped != "tol":
-        warn(stopped, best[0], tol, total)
+        measure = best[0]
+        relative = measure.gap / measure.primal if measure.primal > 0 else np.inf
+        reached = f"a relative gap of {relative:.2g} and a violation of {measure.violation:.2g}, where tol={tol:g}"
+        warn_shortfall(stopped, total, reached, ["Scale the features, lower C or allow more iterations."])
     return best, stopped, total, traced(infos), ", ".join(names)
 
 
@@ -121,25 +123,3 @@ def next_point(points, measure):
         return points.send(measure)
     except StopIteration:
         return None
-
-
-def warn(stopped, measure, tol, n_iter):
-    """A ConvergenceWarning that says how far the point is."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    why = {
-        "max_iter": f"after max_iter={n_iter} iterations",
-        "time_limit": "at the time limit",
-        "callback": "by the callback",
-        "interrupt": "by an interrupt",
-        "stalled": "where rounding leaves no step that helps",
-    }[stopped]
-    relative = measure.gap / measure.primal if measure.primal > 0 else np.inf
-    text = (
-        f"stopped {why} with a relative gap of {relative:.2g} and a violation of {measure.violation:.2g}, where "
-        f"tol={tol:g}; the point is feasible. Scale the features, lower C or allow more iterations."
-    )
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm":
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, ConvergenceWarning, stacklevel=level - 1)

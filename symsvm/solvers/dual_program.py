@@ -1,8 +1,5 @@
 """DualProgram: a quadratic dual and the decomposition that solves it, behind `compile`."""
 
-import sys
-import warnings
-
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 
@@ -13,6 +10,7 @@ from symsvm.objectives import KernelDual, Objective
 from symsvm.program import Solution, check_names, checked_run, traced, values_of
 from symsvm.progress import Progress
 from symsvm.rewrites import MEMORY
+from symsvm.shortfall import warn_shortfall
 from symsvm.solvers.card import Card
 from symsvm.solvers.decompose import decompose
 from symsvm.solvers.diagnosis import diagnosis
@@ -151,7 +149,9 @@ def solve_dual(
 
     b, violation = program.multipliers(program.gradient(result.Kz, z), z)
     if result.stopped != "tol":
-        _warn(diagnosis(program, gram, is_psd, z, tol), result, violation, tol)
+        advice = [sentence[0].upper() + sentence[1:] for sentence in diagnosis(program, gram, is_psd, z, tol)]
+        reached = f"a violation of {violation:.2g}, above tol={tol:g}"
+        warn_shortfall(result.stopped, result.n_iter, reached, advice)
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
     lam = factor * z
     return Solution(lam, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
@@ -208,27 +208,3 @@ def _ratio(old, new, here):
         return 1.0
     ratios = now[used] / before[used]
     return float(ratios[0]) if np.ptp(ratios) <= 1e-12 * abs(ratios[0]) else 1.0
-
-
-def _warn(reasons, result, violation, tol):
-    from sklearn.exceptions import ConvergenceWarning
-
-    why = {
-        "max_iter": f"after max_iter={result.n_iter} iterations",
-        "time_limit": "at the time limit",
-        "callback": "by the callback",
-        "interrupt": "by an interrupt",
-        "stalled": "where rounding leaves no step that helps",
-        "diverged": "before a step to where the objective is not finite",
-    }[result.stopped]
-    text = [f"stopped {why} with a violation of {violation:.2g}, above tol={tol:g}; the point is feasible."]
-    text += [sentence[0].upper() + sentence[1:] for sentence in reasons]
-    warnings.warn(" ".join(text), ConvergenceWarning, stacklevel=_caller())
-
-
-def _caller():
-    """The number of frames up to the first one outside this package, for a warning to point at."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm":
-        frame, level = frame.f_back, level + 1
-    return level
