@@ -11,8 +11,8 @@ from pytensor.graph.traversal import ancestors
 
 from symsvm import CSVC, RBF, pair_kernel, sum_over
 from symsvm.compiler import hoist, value_and_grad
-from symsvm.explain.formula import Formula
-from symsvm.explain.reading import Reader
+from symsvm.explanation.formula import Formula
+from symsvm.explanation.reading import Reader
 from symsvm.ops import KernelMatvec
 from symsvm.rewrites import PASSES, lift, lower, stages, tile
 from symsvm.sums import each

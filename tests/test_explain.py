@@ -14,8 +14,8 @@ from pytensor.scan import foldl
 
 from symsvm import CSVC, RBF, Objective, ProjectedGradient, SVM_parallel, compile, explain, pair_kernel, sum_over
 from symsvm.compiler import value_and_grad
-from symsvm.explain.formula import Formula
-from symsvm.explain.reading import Reader
+from symsvm.explanation.formula import Formula
+from symsvm.explanation.reading import Reader
 from symsvm.objectives import dual
 from symsvm.rewrites import PASSES, lift, stages, tile
 

@@ -91,7 +91,8 @@ def test_public_names_exist_and_are_documented(name):
     assert inspect.getdoc(module)
     if name == "symsvm.version":
         return
-    assert module.__all__ == sorted(module.__all__, key=_ruff_order), "keep __all__ sorted"
+    if name != "symsvm":  # whose names are in the order of their homes
+        assert module.__all__ == sorted(module.__all__, key=_ruff_order), "keep __all__ sorted"
     for public in module.__all__:
         target = getattr(module, public)
         if inspect.isclass(target) or inspect.isfunction(target):
@@ -109,6 +110,7 @@ def _ruff_order(name):
 
 def test_import_is_light():
     """Heavy modules are imported when they are used, not before."""
-    code = "import sys, symsvm; print([m for m in ('sklearn', 'matplotlib', 'jax', 'pandas') if m in sys.modules])"
+    heavy = "numpy", "pytensor", "sklearn", "matplotlib", "jax", "pandas"
+    code = f"import sys, symsvm; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -177,7 +177,7 @@ class KernelMachine(Certified):
         """What becomes of the objective: see `symsvm.explain`."""
         import pytensor.tensor as pt
 
-        from symsvm.explain import explain
+        from symsvm.explanation import explain
         from symsvm.objectives import CSVC
 
         kernel = self._kernel if getattr(self, "_kernel", None) is not None else self.kernel

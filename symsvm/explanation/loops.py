@@ -5,7 +5,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
 
-from symsvm.explain.formula import Formula
+from symsvm.explanation.formula import Formula
 from symsvm.graphs import varies
 from symsvm.ops import NotElementwise, factor
 from symsvm.rewrites.reduce_to_sum import Inner, without

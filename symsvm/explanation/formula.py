@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from symsvm.explain.terms import Term
+from symsvm.explanation.terms import Term
 
 __all__ = ["Formula", "Line"]
 
@@ -34,7 +34,7 @@ class Formula:
     loops : give every loop a line.
 
     >>> import pytensor.tensor as pt
-    >>> from symsvm.explain.reading import Reader
+    >>> from symsvm.explanation.reading import Reader
     >>> x, y = pt.vectors("x", "y")
     >>> print(*Formula({"f": Reader().read(pt.exp(x * y).sum() - (x * y).prod())}).lines, sep="\\n")
     f = sum(exp(u)) - prod(u)

@@ -15,8 +15,8 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, get_idx_list
 
-from symsvm.explain.scans import read_loop
-from symsvm.explain.terms import Operand, Terms
+from symsvm.explanation.scans import read_loop
+from symsvm.explanation.terms import Operand, Terms
 from symsvm.graphs import varies
 from symsvm.ops import KernelGram, KernelMatvec
 from symsvm.rewrites.quadratic import QuadraticForm

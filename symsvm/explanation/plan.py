@@ -14,7 +14,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
 
 from symsvm.compiler import value_and_grad
-from symsvm.explain.loops import not_tiled
+from symsvm.explanation.loops import not_tiled
 from symsvm.graphs import varies
 from symsvm.ops import KernelGram, KernelMatvec
 from symsvm.rewrites import MEMORY, largest, lift, lower

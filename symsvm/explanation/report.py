@@ -9,10 +9,10 @@ from pytensor.graph.traversal import ancestors
 import symsvm
 from symsvm.compiler import MODES, hoist, mode_key, resolve_mode
 from symsvm.dictionary import EQUATIONS
-from symsvm.explain.formula import Formula
-from symsvm.explain.loops import loops, not_tiled, why
-from symsvm.explain.plan import described, memory_of, plan_of, size, step_of
-from symsvm.explain.reading import Reader
+from symsvm.explanation.formula import Formula
+from symsvm.explanation.loops import loops, not_tiled, why
+from symsvm.explanation.plan import described, memory_of, plan_of, size, step_of
+from symsvm.explanation.reading import Reader
 from symsvm.graphs import leaves
 from symsvm.kernels import Kernel
 from symsvm.machine import planned

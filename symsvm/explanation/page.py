@@ -2,8 +2,8 @@
 
 from html import escape
 
-from symsvm.explain.picture import svg
-from symsvm.explain.text import text
+from symsvm.explanation.picture import svg
+from symsvm.explanation.text import text
 
 __all__ = ["page"]
 

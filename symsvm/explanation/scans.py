@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from pytensor.graph.traversal import ancestors
 
-from symsvm.explain.terms import Operand
+from symsvm.explanation.terms import Operand
 from symsvm.graphs import varies
 from symsvm.rewrites.reduce_to_sum import Inner, first_row, without
 
