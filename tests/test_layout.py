@@ -47,6 +47,8 @@ ORDER = (
     "paper",
     "explanation",
     "estimators",
+    "text",
+    "contribution",
     "files",
     "plot",
     "comparison",
