@@ -150,7 +150,10 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
         fit = {"crammer_singer": self._together, "ovo": self._pairs}.get(self.multi_class, self._rest)
         fit = self._rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit
         solutions, coef, intercept = fit(points, labels, C, start)
-        self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept).astype("float64")
+        # Products with CSR points read the columns of coef_, and would copy it into that order for every one of them.
+        order = "F" if hasattr(X, "tocsr") else "C"
+        self.coef_ = np.asarray(np.atleast_2d(coef), order=order)
+        self.intercept_ = np.atleast_1d(intercept).astype("float64")
         self._fit_points = len(used)
         self._keep(solutions)
         if self.calibration is not None:

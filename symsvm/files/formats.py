@@ -15,7 +15,7 @@ def save(model, path, *, precision=None):
 
     Parameters
     ----------
-    model : an estimator, or (but for .libsvm) a pipeline of scalings and an estimator.
+    model : an estimator, or (but for .libsvm) a pipeline of scalings and an estimator; for .symsvm also one of texts.
     path : `.symsvm` holds everything, `.libsvm` is LIBSVM's model file, `.onnx` needs the extra symsvm[onnx].
     precision : of .onnx: "float64" (the default), a graph of plain operators, or "float32", the operators for support
         vector machines.

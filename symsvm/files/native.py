@@ -1,5 +1,6 @@
 """The native file: everything that a fitted model is, without pickle: see `symsvm.files.archive`."""
 
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 
 from symsvm.files.archive import read_archive, write_archive
@@ -16,7 +17,7 @@ _NAMED = ("params", "fitted")
 
 
 def write_native(model, path):
-    """Write an estimator, or a pipeline of scalings and an estimator, to a .symsvm file."""
+    """Write an estimator, or a pipeline of a vectoriser, scalings and an estimator, to a .symsvm file."""
     steps = model.steps if isinstance(model, Pipeline) else [(None, model)]
     if getattr(model, "memory", None) is not None:
         raise ModelFileError(path, "a pipeline with memory= cannot be stored: set_params(memory=None) first.")
@@ -58,9 +59,16 @@ def read_native(path, trusted=()):
         raise ModelFileError(path, "a pipeline must have names, and an estimator at its end.")
     if any(hasattr(step, "predict") for step in steps[:-1]):
         raise ModelFileError(path, "a pipeline must have one estimator, at its end.")
-    if len({step.n_features_in_ for step in steps}) > 1:
+    if any(isinstance(step, TfidfVectorizer) for step in steps[1:]):
+        raise ModelFileError(path, "a vectoriser must be the first step of a pipeline.")
+    if len({_features(step) for step in steps}) > 1:
         raise ModelFileError(path, "the steps of a pipeline must have the same features.")
     return Pipeline(list(zip(names, steps, strict=True)))
+
+
+def _features(step):
+    """How many features the next step gets."""
+    return len(step.vocabulary_) if isinstance(step, TfidfVectorizer) else step.n_features_in_
 
 
 def _decoded(path, decoder, state):

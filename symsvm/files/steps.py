@@ -1,4 +1,4 @@
-"""Steps: what may stand in a file: an estimator, or a scaling before one, as plain values and back."""
+"""Steps: what may stand in a file: an estimator, a scaling or a vectoriser before one, as plain values and back."""
 
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
@@ -10,6 +10,7 @@ from symsvm.files.fitted import ESTIMATORS, check_fitted, fitted_names
 from symsvm.files.model_file_error import ModelFileError
 from symsvm.files.solutions import kept, restored
 from symsvm.files.streams import stream_of, stream_state
+from symsvm.files.vectorisers import VECTORISERS, vectoriser_of, vectoriser_state
 
 __all__ = ["step_of", "step_state"]
 
@@ -25,14 +26,19 @@ _COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 def step_state(path, step):
-    """The class, the parameters and the fitted attributes of an estimator or a scaling, as a dict of values."""
+    """The class, the parameters and the fitted attributes of a step, as a dict of values."""
     cls = type(step)
-    if cls not in _SCALERS and ESTIMATORS.get(cls.__name__) is not cls:
-        known = ", ".join((*_SCALER_NAMES, *ESTIMATORS))
+    if (_SCALER_NAMES | VECTORISERS | ESTIMATORS).get(cls.__name__) is not cls:
+        known = ", ".join((*VECTORISERS, *_SCALER_NAMES, *ESTIMATORS))
         raise ModelFileError(
-            path, f"{cls.__name__} cannot be stored: a file holds {known}, and pipelines of scalings and one of them."
+            path, f"{cls.__name__} cannot be stored: a file holds {known}, and pipelines that end in one of the last."
         )
     check_is_fitted(step)
+    if cls.__name__ in VECTORISERS:
+        try:
+            return {"class": cls.__name__} | vectoriser_state(step)
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(path, f"the {cls.__name__} cannot be stored: {str(error).rstrip('.')}.") from None
     names = (*_SCALERS[cls], *_COLUMNS) if cls in _SCALERS else fitted_names(step)
     state = {"class": cls.__name__, "params": step.get_params(deep=False)}
     state["fitted"] = {name: getattr(step, name) for name in names if hasattr(step, name)}
@@ -46,9 +52,11 @@ def step_state(path, step):
 
 
 def step_of(path, state):
-    """The estimator or the scaling of a state, checked."""
+    """The estimator, the scaling or the vectoriser of a state, checked."""
     try:
         name = state["class"]
+        if name in VECTORISERS:
+            return vectoriser_of(name, state["params"], state["fitted"])
         cls = ESTIMATORS.get(name) or _SCALER_NAMES[name]
         step = cls(**state["params"])
         allowed = (*_SCALERS[cls], *_COLUMNS) if cls in _SCALERS else fitted_names(step)
