@@ -52,6 +52,7 @@ ORDER = (
     "files",
     "plot",
     "comparison",
+    "cli",
 )
 
 MODULES = ["symsvm", *(m.name for m in pkgutil.walk_packages([str(ROOT)], prefix="symsvm."))]

@@ -1,0 +1,133 @@
+"""Program: the group of commands, which are imported when they are asked for; one sentence for every failure."""
+
+import importlib
+import json
+import os
+import sys
+
+import click
+
+from symsvm.cli.errors import DONE, NOT_CONVERGED, translated
+from symsvm.version import __version__
+
+__all__ = ["COMMANDS", "Command", "Program", "program"]
+
+COMMANDS = (
+    "train",
+    "predict",
+    "evaluate",
+    "tune",
+    "explain",
+    "convert",
+    "compare",
+    "data",
+    "bench",
+    "serve",
+    "completion",
+)
+
+
+class Command(click.Command):
+    """A command whose options are shown in sections, with examples below, and whose failures are one sentence.
+
+    `examples` are pairs of a command line and what it does.
+    """
+
+    def __init__(self, *args, examples=(), **kwargs):
+        self.examples = examples
+        super().__init__(*args, **kwargs)
+
+    def invoke(self, ctx):
+        """Run the command; what the library refuses is told in one sentence."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            known = translated(error)
+            if known is None:
+                raise
+            raise known from None
+
+    def format_options(self, ctx, formatter):
+        """The options, a section each in the order in which they first appear."""
+        sections = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                sections.setdefault(getattr(parameter, "section", "Other"), []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx, formatter):
+        """The examples."""
+        if not self.examples:
+            return
+        with formatter.section("Examples"):
+            for line, about in self.examples:
+                formatter.write_text(about)
+                formatter.write(f"{'':{formatter.current_indent}}  {line}\n")
+
+
+class Program(click.Group):
+    """The group: imports a command when it is asked for, and settles how the process ends."""
+
+    def list_commands(self, ctx):
+        """The names, in the order of a working day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx, name):
+        """The command of that name, None if there is none."""
+        if name not in COMMANDS:
+            return None
+        return importlib.import_module(f"symsvm.cli.{name}").command
+
+    def main(self, args=None, prog_name=None, **extra):
+        """Run, report a failure on stderr (and as JSON where JSON was asked for), and exit with its code."""
+        args = sys.argv[1:] if args is None else list(args)
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, prog_name, **extra)
+            _flush()
+        except click.ClickException as error:
+            code = error.exit_code
+            _report(error, args)
+        except (click.Abort, KeyboardInterrupt):
+            code = NOT_CONVERGED
+            click.echo("interrupted; nothing was written.", err=True)
+        except BrokenPipeError:
+            # Who reads has had enough: nothing is wrong, and nothing more may be written, at the exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = DONE
+        sys.exit(code if isinstance(code, int) else DONE)
+
+
+def _flush():
+    sys.stdout.flush()
+
+
+def _report(error, args):
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"'{error.ctx.command_path} --help' says more.", err=True)
+    plain = False if os.environ.get("NO_COLOR") else None
+    click.echo(click.style("error: ", fg="red", bold=True) + error.format_message(), err=True, color=plain)
+    if "--json" in args:
+        click.echo(json.dumps({"error": error.format_message(), "exit_code": error.exit_code}))
+
+
+@click.group(cls=Program, context_settings={"max_content_width": 100}, no_args_is_help=True)
+@click.version_option(__version__, message="symsvm %(version)s")
+def program():
+    """Train, inspect, use and ship support vector machines.
+
+    A model is trained exactly, and says how exactly: every fit has a certificate. FILE is LIBSVM's text, CSV, IDX,
+    NumPy's or Parquet, or the name of a data set ('symsvm data' lists them).
+
+    \b
+    symsvm train points.csv --scale zscore -o model.symsvm
+    symsvm evaluate model.symsvm test.csv --plots pictures
+    symsvm predict model.symsvm new.csv
+
+    Exit codes: 0 done, 1 not converged or interrupted, 2 usage, 3 bad data.
+    """

@@ -1,0 +1,139 @@
+"""Machine: from the options of a command to an estimator, with its scaling in a pipeline."""
+
+import numpy as np
+
+from symsvm.cli.errors import BadData, Refused
+
+__all__ = ["ESTIMATORS", "SCALES", "check_labels", "estimator_of", "machine_of", "parts_of", "pipeline_of"]
+
+ESTIMATORS = {
+    "c-svc": "SVC",
+    "nu-svc": "NuSVC",
+    "one-class": "OneClassSVM",
+    "svr": "SVR",
+    "nu-svr": "NuSVR",
+    "linear-svc": "LinearSVC",
+    "linear-svr": "LinearSVR",
+}
+SCALES = {"unit": (0, 1), "sym": (-1, 1), "zscore": "z-score", "maxabs": "max-abs"}
+# Options under the names that the estimators have for them.
+_PARAMETERS = (
+    "C",
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "nu",
+    "epsilon",
+    "multi_class",
+    "loss",
+    "penalty",
+    "calibration",
+    "solver",
+    "tol",
+    "max_iter",
+    "time_limit",
+    "mode",
+    "cache_size",
+)
+_SAID = {"C": "--cost", "multi_class": "--multi-class", "max_iter": "--max-iter", "time_limit": "--time-limit"}
+_CLASSIFIERS = ("c-svc", "nu-svc", "linear-svc")
+
+
+def estimator_of(settings, y=None):
+    """The estimator that the options ask for; `y` are the labels, whose names class weights use."""
+    import symsvm
+
+    kind = settings.get("type_") or "c-svc"
+    make = getattr(symsvm, ESTIMATORS[kind])
+    known = make().get_params(deep=False)
+    given = {name: settings[name] for name in _PARAMETERS if settings.get(name) is not None}
+    if settings.get("probability") and "calibration" not in given:
+        given["calibration"] = "sigmoid"
+    if settings.get("class_weight"):
+        given["class_weight"] = _weights(settings["class_weight"], y)
+    if settings.get("shrinking") is not None:
+        given["shrinking"] = bool(settings["shrinking"])
+    for name in ("shrinking", "cache_size"):  # of LIBSVM; they change nothing
+        if name not in known:
+            given.pop(name, None)
+    for name in given:
+        if name not in known:
+            raise Refused(f"{_SAID.get(name, '--' + name.replace('_', '-'))} does not belong to --type {kind}.")
+    if "random_state" in known:
+        given["random_state"] = settings.get("seed", 0)
+    return make(**given)
+
+
+def _weights(given, y):
+    """The class weights of `LABEL=W` or `balanced`, with labels as the data have them."""
+    if "balanced" in given:
+        if len(given) > 1:
+            raise Refused("--class-weight is either balanced or LABEL=W, not both.")
+        return "balanced"
+    labels = {str(label): label for label in np.unique(y).tolist()}
+    weights = {}
+    for item in given:
+        label, _, weight = item.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            number = -1.0
+        if not label or not 0 < number < float("inf"):
+            raise Refused(f"--class-weight must be LABEL=W with a positive W, or balanced, got {item!r}.")
+        if label not in labels:
+            raise Refused(f"--class-weight names {label!r}, which is no label: {', '.join(list(labels)[:20])}.")
+        weights[labels[label]] = number
+    return weights
+
+
+def pipeline_of(estimator, scale):
+    """The estimator behind a scaling, or alone."""
+    if scale in (None, "none"):
+        return estimator
+    from sklearn.pipeline import make_pipeline
+
+    from symsvm.data import Scaling
+
+    return make_pipeline(Scaling(SCALES[scale]), estimator)
+
+
+def machine_of(model):
+    """The estimator at the end of a pipeline, or the model itself."""
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def parts_of(model):
+    """The class, the parameters that matter and the scaling of a model, as a dict."""
+    machine = machine_of(model)
+    kernel = getattr(machine, "_kernel", None)
+    quiet = ("verbose", "random_state", "cache_size", "shrinking", "break_ties", "dual", "warm_start")
+    params = {k: v for k, v in machine.get_params(deep=False).items() if k not in quiet}
+    parts = {"class": type(machine).__name__, "params": {k: _said(v) for k, v in params.items()}}
+    parts["classes"] = len(getattr(machine, "classes_", ()))
+    parts["kernel"] = None if kernel is None else repr(kernel)
+    sigma = getattr(kernel, "sigma", None)
+    parts["gamma"] = None if sigma is None else 1 / (2 * sigma**2)
+    parts["scaling"] = None if machine is model else [_said(getattr(step, "to", step)) for _, step in model.steps[:-1]]
+    return parts
+
+
+def _said(value):
+    if isinstance(value, dict):
+        return {str(k): v for k, v in value.items()}
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def check_labels(table, kind):
+    """Refuse labels that the machine cannot learn from, in the words of the data."""
+    y = table.y
+    if kind in _CLASSIFIERS:
+        if y.dtype.kind == "f":
+            first = y[y != np.rint(y)][0]
+            raise Refused(
+                f"{table.name} has labels such as {first:g}, which are no classes: for a regression use --type svr."
+            )
+        if len(np.unique(y)) < 2:
+            raise BadData(f"{table.name}: all {len(y)} points are of the class {y[0]}, and a classifier needs two.")
+    elif kind != "one-class" and y.dtype.kind not in "fiub":
+        raise BadData(f"{table.name}: the labels are words such as {y[0]!r}, and a regression needs numbers.")

@@ -1,0 +1,126 @@
+"""Output: what a command says, to a person on a terminal, to a file, or as one JSON document to a machine."""
+
+import contextlib
+import functools
+import json
+import math
+import warnings
+
+__all__ = ["Output", "facts", "grid", "plain", "styled"]
+
+
+class Output:
+    """Where a command reports: stdout for results, stderr for notes and progress.
+
+    Parameters
+    ----------
+    as_json : nothing goes to stdout but the document of `finish`.
+    quiet : nothing goes to stdout at all, and no progress is shown.
+    """
+
+    def __init__(self, as_json=False, quiet=False):
+        self.as_json, self.quiet, self.notes = as_json, quiet, []
+
+    @functools.cached_property
+    def console(self):
+        """Rich's console of stdout."""
+        return _console()
+
+    @functools.cached_property
+    def aside(self):
+        """Rich's console of stderr."""
+        return _console(stderr=True)
+
+    @property
+    def draws(self):
+        """Whether progress is to be drawn."""
+        return not (self.quiet or self.as_json) and self.aside.is_terminal
+
+    def show(self, *what):
+        """Print texts and tables, unless it is to be JSON or quiet."""
+        if not (self.as_json or self.quiet):
+            for each in what:
+                self.console.print(each)
+
+    def note(self, text):
+        """Say something beside the result, once."""
+        if text in self.notes:
+            return
+        self.notes.append(text)
+        if not self.quiet:
+            self.aside.print(styled(("note: ", "yellow"), text))
+
+    @contextlib.contextmanager
+    def heeding(self, *, ignore=()):
+        """Turn warnings into notes; the categories to `ignore` are told by the result itself."""
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            yield
+        for warning in found:
+            # Deprecations are for whoever writes the code that is warned of.
+            if not issubclass(warning.category, (*ignore, DeprecationWarning, PendingDeprecationWarning)):
+                self.note(" ".join(str(warning.message).split()))
+
+    def finish(self, document):
+        """Print the document where JSON is wanted."""
+        if self.as_json:
+            document = plain(document | {"notes": self.notes})
+            print(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _console(**options):
+    from rich.console import Console
+
+    # Text comes from files and from numbers that are formatted already: it is neither markup nor to be coloured.
+    return Console(markup=False, highlight=False, emoji=False, **options)
+
+
+def plain(value):
+    """A value as JSON has it: NumPy's numbers and arrays as Python's, what is not finite as null.
+
+    >>> plain({"a": (1, float("nan"))})
+    {'a': [1, None]}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def styled(*parts):
+    """A line of texts and pairs (text, style)."""
+    from rich.text import Text
+
+    return Text.assemble(*parts)
+
+
+def facts(pairs):
+    """Names and what is to be said of them, two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            table.add_row(name, value if isinstance(value, Text) else str(value))
+    return table
+
+
+def grid(names, rows, *, left=1, title=None):
+    """A table with a head; the first `left` columns are words, the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for i, name in enumerate(names):
+        table.add_column(name, justify="left" if i < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(str, row))
+    return table

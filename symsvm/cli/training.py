@@ -1,0 +1,175 @@
+"""Training: read, fit, keep, report: what `symsvm train` does, in the order in which it does it."""
+
+import os
+
+import numpy as np
+
+from symsvm.cli.inputs import described, filled, fitting, read_table, test_table
+from symsvm.cli.keeping import check_target, keep, opened, size_of
+from symsvm.cli.machine import check_labels, estimator_of, pipeline_of
+from symsvm.cli.output import styled
+from symsvm.cli.psvm_report import machine_lines, matrix_lines
+from symsvm.cli.scores import kind_of, score_lines, scored
+from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
+from symsvm.cli.watch import Watch
+
+__all__ = ["Training"]
+
+
+class Training:
+    """One call of `symsvm train`.
+
+    Attributes
+    ----------
+    converged : whether every problem of the fit reached its tolerance.
+    interrupted : whether there was a Ctrl-C.
+    """
+
+    def __init__(self, settings, output):
+        self.settings, self.output = settings, output
+        self.kind = settings["type_"] or "c-svc"
+        self.converged, self.interrupted = True, False
+        self.document = {"command": "train"}
+        scaled = settings["scale"] not in (None, "none")
+        check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
+
+    # ---- the data
+
+    def _table(self):
+        s = self.settings
+        names = ("labels", "format", "header", "zero_based", "limit")
+        table = read_table(
+            s["file"],
+            supervised=self.kind != "one-class",
+            is_gram=s["kernel"] == "precomputed",
+            **{k: s[k] for k in names},
+        )
+        if self.kind != "one-class":
+            check_labels(table, self.kind)
+        self.document["data"] = described(table)
+        return table
+
+    def _points(self, table):
+        """The points as the scaling takes them."""
+        scale = self.settings["scale"]
+        return table.X if scale in (None, "none", "maxabs") else filled(table.X, f"--scale {scale}")
+
+    def _model(self, table):
+        return pipeline_of(estimator_of(self.settings, table.y), self.settings["scale"])
+
+    def _test(self, d):
+        """The table to test with, or None; a named set has its own."""
+        s = self.settings
+        options = {
+            "labels": s["test_labels"] or (None if s["psvm"] else s["labels"]),
+            "format": s["test_format"] or s["format"],
+        }
+        if s["test"] is None and (s["psvm"] or os.path.exists(s["file"])):
+            return None
+        options |= {
+            "header": s["header"],
+            "zero_based": s["zero_based"],
+            "n_features": d,
+            "is_gram": s["kernel"] == "precomputed",
+        }
+        table = test_table(s["test"], s["file"], **options)
+        if table is None or s["test_limit"] is None:
+            return table
+        return type(table)(table.name, table.X[: s["test_limit"]], table.y[: s["test_limit"]])
+
+    # ---- what is done
+
+    def run(self):
+        """Train, keep the model and report; the model is on the disk before anything is printed."""
+        s, output = self.settings, self.output
+        if s["model_in"] is not None:
+            model = opened(s["model_in"])
+            self._finish(model, None)
+            return
+        table = self._table()
+        model, X, watch = self._model(table), self._points(table), Watch(output)
+        with output.heeding():
+            watch.fit(model, X, table.y)
+        self.interrupted = watch.stopped
+        found = fitted(model, watch.seconds)
+        self.document |= found
+        self.converged = found["certificate"]["converged"] == found["certificate"]["problems"]
+        if s["output"] is not None:
+            keep(model, s["output"])
+        if watch.stopped:
+            without = "" if watch.calibrated else ", without probabilities"
+            where = f" is in {s['output']}" if s["output"] else " was not kept, for there is no --output"
+            output.note(f"interrupted: the model, feasible but not optimal{without},{where}.")
+        if table.y is not None:
+            self.document["training"] = scored(model, X, table.y)
+        self._finish(model, table)
+
+    def _finish(self, model, table):
+        s, document = self.settings, self.document
+        document["output"] = s["output"]
+        if s["psvm"]:
+            self._show_machines(model, table)
+        else:
+            self._show_fit(model)
+        test = None if self.interrupted else self._test(model.n_features_in_) if (table or s["test"]) else None
+        if test is not None:
+            check_labels(test, "one-class" if kind_of(model) != "regressor" else "svr")
+            document["test"] = {"data": described(test), **scored(model, fitting(model, test), test.y)}
+            self._show_test(model, document["test"])
+        if s["predict_attributes"]:
+            self._predict(model)
+        document |= {"converged": self.converged, "interrupted": self.interrupted}
+        self.output.finish(document)
+
+    def _predict(self, model):
+        """psvm's predictions of points without labels."""
+        s = self.settings
+        table = read_table(
+            s["predict_attributes"], format=s["predict_format"], supervised=False, n_features=model.n_features_in_
+        )
+        predicted = model.predict(fitting(model, table))
+        self.document["predictions"] = predicted
+        self.output.show("Predictions:", *(str(label) for label in predicted.tolist()))
+
+    def cross_validate(self):
+        """Print what LIBSVM prints for -v: the accuracy, or the error, of points that were held out."""
+        from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+
+        s, output = self.settings, self.output
+        table = self._table()
+        folds = StratifiedKFold if self.kind in ("c-svc", "nu-svc", "linear-svc") else KFold
+        folds = folds(s["folds"], shuffle=True, random_state=s["seed"])
+        with output.heeding():
+            predicted = cross_val_predict(self._model(table), self._points(table), table.y, cv=folds)
+        self.document["folds"] = s["folds"]
+        if folds.__class__.__name__ == "StratifiedKFold":
+            accuracy = float(np.mean(predicted == table.y))
+            self.document["cross_validation"] = {"accuracy": accuracy}
+            output.show(f"Cross Validation Accuracy = {100 * accuracy:.6g}%")
+        else:
+            error, r = float(np.mean((predicted - table.y) ** 2)), float(np.corrcoef(predicted, table.y)[0, 1])
+            self.document["cross_validation"] = {"mean_squared_error": error, "squared_correlation": r**2}
+            output.show(f"Cross Validation Mean squared error = {error:.6g}")
+            output.show(f"Cross Validation Squared correlation coefficient = {r**2:.6g}")
+        output.finish(self.document)
+
+    # ---- what is shown
+
+    def _show_fit(self, model):
+        document, show = self.document, self.output.show
+        show(data_line(document["data"]), model_line(document["model"]), "", fitted_lines(document))
+        if document["output"]:
+            show("", styled("written to ", (document["output"], "bold"), f", {size_of(document['output'])}"))
+        elif not self.interrupted:
+            show("", styled(("not kept: name a file with -o MODEL.symsvm to keep it", "dim")))
+
+    def _show_machines(self, model, table):
+        if table is not None:
+            self.output.show(*machine_lines(model, self.document))
+
+    def _show_test(self, model, scores):
+        show, width = self.output.show, self.output.console.width
+        if self.settings["psvm"]:
+            show(*matrix_lines(scores))
+        else:
+            show("", data_line(scores["data"]), *score_lines(scores, width))

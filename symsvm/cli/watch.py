@@ -1,0 +1,173 @@
+"""Watch: a fit that shows how far it is, and that Ctrl-C ends with the feasible model that it has by then."""
+
+import contextlib
+import signal
+import threading
+import time
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Looks after the fit of one machine.
+
+    The first Ctrl-C ends the problem under way where it is, and those after it where they begin; both are feasible. The
+    second one ends the command.
+
+    Attributes
+    ----------
+    stopped : whether there was a Ctrl-C.
+    calibrated : False where one cut off the calibration.
+    seconds : how long the fit took.
+    """
+
+    def __init__(self, output):
+        self.output, self.stopped, self.calibrated = output, False, True
+        self._inside = self._calibrating = False
+        self._bar, self._begins = None, 0
+
+    def fit(self, model, X, y):
+        """Fit a model, an estimator or a pipeline, to points and labels."""
+        from symsvm.cli.machine import machine_of
+
+        machine, problems = machine_of(model), _problems(machine_of(model), y)
+        time_limit, verbose, method = machine.time_limit, machine.verbose, getattr(machine, "calibration", None)
+        if method is not None:
+            machine.calibration = None  # that comes after the fit, which is there then whatever happens
+        began = time.perf_counter()
+        try:
+            with self._listening(), self._drawing(machine, problems):
+                self._attach(machine)
+                model.fit(X, y)
+                if method is not None:
+                    self._calibrate(model, X, y, method)
+        finally:
+            for name in ("_solve", "_options"):
+                machine.__dict__.pop(name, None)
+            machine.time_limit, machine.verbose = time_limit, verbose
+        self.seconds = time.perf_counter() - began
+        return model
+
+    # ---- Ctrl-C
+
+    @contextlib.contextmanager
+    def _listening(self):
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread hears signals
+            return
+        before = signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            yield
+        except _Cut:
+            self.calibrated = False
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupted(self, *_):
+        if self.stopped:
+            raise KeyboardInterrupt
+        self.stopped = True
+        if self._calibrating:
+            raise _Cut
+        if self._inside:
+            raise KeyboardInterrupt  # which a solver answers with the point that it has
+
+    # ---- the problems of a fit
+
+    def _attach(self, machine):
+        """Have the machine ask here before each of its problems."""
+        if hasattr(machine, "kernel"):
+            machine._solve = lambda program, gram: self._solved(machine, program, gram)
+        else:
+            machine._options = lambda: self._begun() | type(machine)._options(machine)
+
+    def _solved(self, machine, program, gram):
+        if self.stopped:
+            machine.time_limit = 0.0
+        self._inside = True
+        try:
+            return type(machine)._solve(machine, program, gram)
+        except KeyboardInterrupt:  # it came before there was a point
+            if not self.stopped:
+                raise
+            machine.time_limit = 0.0
+            return type(machine)._solve(machine, program, gram)
+        finally:
+            self._inside = False
+            self._advance()
+
+    def _begun(self):
+        """What a linear machine's problem has for options, beside its own."""
+        if self._begins:
+            self._advance()
+        self._begins += 1
+        return {"callback": self._look}
+
+    def _look(self, info):
+        """See one iteration of a linear machine; true stops it."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], at=f"violation {info.violation:.1e}")
+        return self.stopped
+
+    def _calibrate(self, model, X, y, method):
+        """Fit the probabilities to the folds of the points that the machine at the end of a pipeline sees."""
+        from symsvm.cli.machine import machine_of
+        from symsvm.estimators.calibration import Calibration
+
+        if self.stopped:
+            self.calibrated = False
+            return
+        machine = machine_of(model)
+        self._calibrating = True
+        try:
+            Z = X if machine is model else model[:-1].transform(X)
+            calibration = Calibration(method, machine.random_state).fit(machine, Z, y, None)
+        finally:
+            self._calibrating = False
+        machine.calibration, machine._calibration = method, calibration
+
+    # ---- the bar
+
+    @contextlib.contextmanager
+    def _drawing(self, machine, problems):
+        """A bar over the problems; for a single one over a kernel, the solver's own bar."""
+        if not self.output.draws:
+            yield
+            return
+        if problems == 1 and hasattr(machine, "kernel"):
+            machine.verbose = 1
+            yield
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("problem"),
+            MofNCompleteColumn(),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[at]}"),
+        )
+        with Progress(*columns, console=self.output.aside, transient=True) as bar:
+            self._bar = bar
+            bar.add_task("", total=problems, at="")
+            yield
+        self._bar = None
+
+    def _advance(self):
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+
+
+class _Cut(BaseException):
+    """Ctrl-C while probabilities are calibrated; no solver may take it for a wish to stop early."""
+
+
+def _problems(machine, y):
+    """How many problems a fit solves."""
+    import numpy as np
+
+    scheme = getattr(machine, "multi_class", None)
+    k = 2 if scheme is None else len(np.unique(y))
+    if k <= 2 or scheme == "crammer_singer":
+        return 1
+    return k if scheme == "ovr" else k * (k - 1) // 2
