@@ -61,12 +61,10 @@ class Calibration:
     def probabilities(self, values):
         """(n, k) from the decision values: each class's map, divided by their sum."""
         values = values.reshape(len(values), -1)
-        p = np.column_stack(
-            [
-                _sigmoid(values[:, c], *map_) if self.method == "sigmoid" else map_.predict(values[:, c])
-                for c, map_ in enumerate(self.maps)
-            ]
-        )
+        if self.method == "sigmoid":
+            p = _sigmoid(values, *np.transpose(self.maps))
+        else:
+            p = np.column_stack([map_.predict(values[:, c]) for c, map_ in enumerate(self.maps)])
         if len(self.maps) == 1:
             return np.column_stack([1 - p[:, 0], p[:, 0]])
         total = p.sum(axis=1, keepdims=True)

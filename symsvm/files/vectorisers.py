@@ -1,9 +1,8 @@
 """Vectorisers: TF-IDF with its words, as plain values and back.
 
-The words are one array of bytes, UTF-8 with a line break between two, in the order of the columns: a hundred thousand of
-them are read in a few hundredths of a second. Nothing in a file is run, so that there are no functions among the
-parameters; a regular expression is a small program too, and one that was made for it takes for ever: only known ones
-are accepted.
+The words are one array of bytes, UTF-8 with a line break between two, in the order of the columns: a hundred thousand
+are read in a few hundredths of a second. Nothing in a file is run, so that there are no functions among the parameters;
+a regular expression is a small program too, and one that was made for it takes for ever: only known ones are accepted.
 """
 
 import numpy as np
