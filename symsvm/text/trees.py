@@ -4,6 +4,7 @@ Nothing is unpacked to the disk, no link in an archive is followed, and what an 
 """
 
 import os
+import stat
 import struct
 import tarfile
 import zipfile
@@ -53,21 +54,26 @@ def tar_files(path):
 
 def zip_files(path):
     """The same for a .zip file."""
-    total, packed = 0, os.path.getsize(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_expansion(path, packed, sum(info.file_size for info in archive.infolist()))
-            for info in archive.infolist():
-                if info.is_dir():
-                    continue
-                if (info.external_attr >> 16) & 0o170000 == 0o120000:
-                    raise DataError(path, f"{brief(info.filename)!r} is a link, which is not followed.")
-                total = _counted(path, info.filename, info.file_size, total)
-                yield _parts(path, info.filename), archive.read(info)
-    except DataError:
-        raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, RuntimeError, struct.error) as error:
-        raise DataError(path, f"it is no zip archive that can be read ({brief(error)}).") from None
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                yield from _zip_members(path, archive)
+        except DataError:
+            raise
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error) as error:
+            raise DataError(path, f"it is no zip archive that can be read ({brief(error)}).") from None
+
+
+def _zip_members(path, archive):
+    check_expansion(path, os.path.getsize(path), sum(info.file_size for info in archive.infolist()))
+    total = 0
+    for info in archive.infolist():
+        if info.is_dir():
+            continue
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise DataError(path, f"{brief(info.filename)!r} is a link, which is not followed.")
+        total = _counted(path, info.filename, info.file_size, total)
+        yield _parts(path, info.filename), archive.read(info)
 
 
 def _counted(path, name, size, total):
