@@ -52,6 +52,7 @@ ORDER = (
     "files",
     "plot",
     "comparison",
+    "serve",
     "cli",
 )
 

@@ -1,0 +1,159 @@
+"""Batcher: what arrives while the model is busy is predicted together.
+
+Nobody waits for company: a batch is what is there when the last one is done, so that a lone request goes at once and
+a crowd shares the fixed cost of a prediction. One thread predicts; compiled functions are not made for two.
+"""
+
+import asyncio
+import collections
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from symsvm.serve.problem import Problem
+from symsvm.serve.served import Unanswerable
+from symsvm.serve.slot import Loaded
+
+__all__ = ["Batcher"]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Some rows of a request, for the model that the request began with."""
+
+    loaded: Loaded
+    inputs: list
+    start: int
+    future: Any
+
+
+class Batcher:
+    """Predicts in batches, in a thread of its own, from `start` to `stop`."""
+
+    def __init__(self, slot, settings, metrics):
+        self.slot, self.settings, self.metrics = slot, settings, metrics
+        self._jobs, self._arrived, self._waiting = collections.deque(), asyncio.Event(), 0
+        self.executor, self._task = None, None
+
+    def start(self):
+        """Start the thread and the loop that feeds it."""
+        self.executor = ThreadPoolExecutor(1, thread_name_prefix="predictions")
+        self._task = asyncio.create_task(self._feed())
+
+    async def stop(self):
+        """End both; whoever still waits is told that the service stops."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        for job in self._jobs:
+            if not job.future.done():
+                job.future.set_exception(Problem(503, "stopping", "the service stops."))
+        await asyncio.to_thread(self.executor.shutdown)
+
+    @property
+    def running(self):
+        """Whether predictions are made."""
+        return self._task is not None and not self._task.done()
+
+    # ---- requests
+
+    async def predict(self, inputs):
+        """The model and its answers for the rows of a request, in parts of at most `max_batch` rows.
+
+        Parts come one after the other, so that a large request lets small ones pass.
+        """
+        loaded, most, parts = self.slot.current, self.settings.max_batch, []
+        self._admit(len(inputs))
+        try:
+            for i in range(0, len(inputs), most):
+                job = _Job(loaded, inputs[i : i + most], i, asyncio.get_running_loop().create_future())
+                self._jobs.append(job)
+                self._arrived.set()
+                parts.append(await job.future)
+        finally:
+            self._admit(-len(inputs))
+        return loaded, parts
+
+    async def explain(self, entry, terms):
+        """The model, its prediction for one row and the terms of its decisions."""
+        loaded = self.slot.current
+        self._admit(1)
+        try:
+            loop = asyncio.get_running_loop()
+            return loaded, *await loop.run_in_executor(self.executor, _explained, loaded.served, entry, terms)
+        finally:
+            self._admit(-1)
+
+    def _admit(self, rows):
+        """Let rows in, if not too many wait; a request that is larger than the limit may come alone."""
+        if self._waiting and rows > 0 and self._waiting + rows > self.settings.max_waiting:
+            raise Problem(503, "busy", "too many rows wait for the model: try again.", headers={"retry-after": "1"})
+        self._waiting += rows
+        self.metrics.waiting.set(self._waiting)
+
+    # ---- batches
+
+    async def _feed(self):
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            batch = self._take()
+            if not self._jobs:
+                self._arrived.clear()
+            if not batch:
+                continue
+            started = time.perf_counter()
+            results = await loop.run_in_executor(self.executor, _predicted, batch)
+            self.metrics.busy.observe(time.perf_counter() - started)
+            rows = sum(len(job.inputs) for job in batch)
+            self.metrics.batches.observe(rows)
+            self.metrics.rows.inc(rows)
+            for job, result in zip(batch, results, strict=True):
+                if not job.future.done():  # the client may have gone
+                    (job.future.set_exception if isinstance(result, Exception) else job.future.set_result)(result)
+
+    def _take(self):
+        """The next jobs for one model, up to the size of a batch."""
+        batch, rows = [], 0
+        while self._jobs:
+            job = self._jobs[0]
+            if job.future.done():
+                self._jobs.popleft()
+                continue
+            rows += len(job.inputs)
+            if batch and (rows > self.settings.max_batch or job.loaded is not batch[0].loaded):
+                break
+            batch.append(self._jobs.popleft())
+        return batch
+
+
+def _predicted(batch):
+    """The answers of each job, or what went wrong with it."""
+    served = batch[0].loaded.served
+    try:
+        answers, start, found = served.predict([row for job in batch for row in job.inputs]), 0, []
+    except Exception as error:  # which job's fault it was is found out below
+        if len(batch) > 1:
+            return [_predicted([job])[0] for job in batch]
+        return [_problem(served, error, batch[0].start)]
+    for job in batch:
+        found.append(answers[start : start + len(job.inputs)])
+        start += len(job.inputs)
+    return found
+
+
+def _explained(served, entry, terms):
+    try:
+        return served.explain(entry, terms)
+    except Exception as error:  # the same two kinds as for predictions
+        raise _problem(served, error, None) from error
+
+
+def _problem(served, error, start):
+    """A problem where numbers are too large for the model, else the error itself."""
+    if not isinstance(error, ValueError) or served.kind == "text":
+        return error
+    index = error.index if isinstance(error, Unanswerable) else 0
+    many = isinstance(error, Unanswerable) and start is not None
+    field = "row" if start is None else f"rows[{start + index}]" if many else "rows"
+    return Problem(422, "too_large", f"{field}: the model has no finite answer for such numbers.", field=field)

@@ -1,0 +1,55 @@
+"""OpenAPI: the description of the interface, from the schemas that it is checked with."""
+
+from fastapi.openapi.utils import get_openapi
+
+from symsvm.serve.guard import OPEN
+from symsvm.serve.problem import ProblemBody
+
+__all__ = ["body", "openapi", "problems"]
+
+_MEANING = {
+    400: "The body is no JSON.",
+    401: "The token is missing or wrong.",
+    408: "The body came too slowly.",
+    413: "The body is too large, or has too many entries.",
+    415: "The media type is not known.",
+    422: "The body is JSON, but not what the schema asks for.",
+    503: "Too much waits: try again.",
+}
+
+
+def problems(*statuses):
+    """The answers that are no success, for a route's `responses`."""
+    return {status: {"model": ProblemBody, "description": _MEANING[status]} for status in statuses}
+
+
+def body(*schemas_and_types):
+    """The request body of a route, for its `openapi_extra`: a schema and its media type, and so on."""
+    pairs = zip(schemas_and_types[::2], schemas_and_types[1::2], strict=True)
+    content = {kind: {"schema": schema.model_json_schema()} for schema, kind in pairs}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def openapi(app, settings):
+    """The function that FastAPI asks for the document of an application; it is made once."""
+
+    def document():
+        if app.openapi_schema is None:
+            found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            if settings.token is not None:
+                _protect(found)
+            app.openapi_schema = found
+        return app.openapi_schema
+
+    return document
+
+
+def _protect(document):
+    """Say which routes ask for the token."""
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if (method.upper(), path) not in OPEN:
+                operation["security"] = [{"token": []}]
+                operation["responses"]["401"] = {"description": _MEANING[401], "content": error}

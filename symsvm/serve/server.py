@@ -1,0 +1,79 @@
+"""Server: uvicorn around the service, from the first request to the last."""
+
+import ipaddress
+import logging
+import os
+import socket
+import sys
+
+import uvicorn
+
+from symsvm.serve.app import create_app
+from symsvm.serve.protocol import protocol
+from symsvm.serve.settings import Settings
+
+__all__ = ["run", "server"]
+
+log = logging.getLogger("symsvm.serve")
+
+# Seconds after which a prediction lets the event loop have the interpreter.
+_SWITCH = 0.001
+
+
+def server(app, settings):
+    """A uvicorn server of one process with the limits of `settings`."""
+    config = uvicorn.Config(
+        app,
+        http=protocol(settings),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=settings.max_connections,
+        timeout_keep_alive=settings.keep_alive,
+        timeout_graceful_shutdown=settings.shutdown_timeout,
+    )
+    return uvicorn.Server(config)
+
+
+def run(model_path, *, host="127.0.0.1", port=8000, token=None, **limits):
+    """Serve a model file over HTTP until SIGTERM or Ctrl-C; then requests that have begun are answered first.
+
+    Parameters
+    ----------
+    model_path : a file that `symsvm.load` reads; it is read again when it changes.
+    host, port : where to listen; port 0 is any free one.
+    token : what `Authorization: Bearer` must say, None for everybody.
+    limits : of `Settings`: max_body, max_rows, reload and so on.
+    """
+    settings = Settings(token=token, **limits)
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    app = create_app(model_path, settings)
+    listening = _listen(host, port)
+    host, port = listening.getsockname()[:2]
+    if token is None and not ipaddress.ip_address(host).is_loopback:
+        log.warning("everybody who reaches %s may use the service: it has no token", host)
+    shown = f"[{host}]" if ":" in host else host
+    log.info("serving %s at http://%s:%d/, process %d", os.path.basename(model_path), shown, port, os.getpid())
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
+    try:
+        server(app, settings).run(sockets=[listening])
+    finally:
+        sys.setswitchinterval(before)
+        listening.close()
+    log.info("stopped")
+
+
+def _listen(host, port):
+    """A socket that listens, or one sentence why there is none."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"cannot listen at {host}, port {port} ({reason}): choose another") from None
