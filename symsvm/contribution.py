@@ -102,10 +102,11 @@ def contributions(model, x, *, label=None, by=None):
     >>> bool(abs(found.intercept + found.contributions.sum() - found.decision) < 1e-10)
     True
     """
-    x, names = _seen(model, x)
     machine = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(machine, LinearSVC | LinearSVR | KernelMachine):
-        raise TypeError(f"contributions need an estimator of symsvm, got {type(machine).__name__}.")
+        found = f"{type(machine).__name__} of {type(machine).__module__.partition('.')[0]}"
+        raise TypeError(f"contributions need an estimator of symsvm, got {found}.")
+    x, names = _seen(model, x)
     check_is_fitted(machine)
     x = machine._checked(x, reset=False).astype("float64")
     by = _way(machine, by)

@@ -72,6 +72,8 @@ def _zip_members(path, archive):
             continue
         if stat.S_ISLNK(info.external_attr >> 16):
             raise DataError(path, f"{brief(info.filename)!r} is a link, which is not followed.")
+        if info.flag_bits & 1:
+            raise DataError(path, f"{brief(info.filename)!r} is encrypted: unpack it to a folder first.")
         total = _counted(path, info.filename, info.file_size, total)
         yield _parts(path, info.filename), archive.read(info)
 
