@@ -37,7 +37,7 @@ def api(slot, batcher, reader, schemas, metrics):
         summary="The newsgroup of a post",
         response_model=Post,
         responses=problems(400, 408, 413, 415, 422, 503),
-        openapi_extra=body(schemas.post, JSON),
+        openapi_extra=body({JSON: schemas.post}),
         include_in_schema=slot.current.served.kind == "text",
     )
     async def post(request: Request):
@@ -53,7 +53,7 @@ def api(slot, batcher, reader, schemas, metrics):
         summary=f"Predictions for {schemas.plural}",
         response_model=schemas.predictions,
         responses=problems(400, 408, 413, 415, 422, 503),
-        openapi_extra=body(schemas.batch, JSON, schemas.line, LINES),
+        openapi_extra=body({JSON: schemas.batch, LINES: schemas.line}, {LINES: schemas.prediction}),
     )
     async def predict(request: Request):
         kind = media_type(request, (JSON, LINES))
@@ -72,7 +72,7 @@ def api(slot, batcher, reader, schemas, metrics):
         summary=f"What the decision for a {schemas.single} is made of",
         response_model=schemas.explanation,
         responses=problems(400, 408, 413, 415, 422, 503),
-        openapi_extra=body(schemas.one, JSON),
+        openapi_extra=body({JSON: schemas.one}),
     )
     async def explain(request: Request):
         found = await parsed(request, schemas.one)

@@ -23,11 +23,14 @@ def problems(*statuses):
     return {status: {"model": ProblemBody, "description": _MEANING[status]} for status in statuses}
 
 
-def body(*schemas_and_types):
-    """The request body of a route, for its `openapi_extra`: a schema and its media type, and so on."""
-    pairs = zip(schemas_and_types[::2], schemas_and_types[1::2], strict=True)
-    content = {kind: {"schema": schema.model_json_schema()} for schema, kind in pairs}
-    return {"requestBody": {"required": True, "content": content}}
+def body(schemas, answers=None):
+    """The bodies of a route, for its `openapi_extra`: schemas of requests, and of further answers, by media type."""
+    extra = {"requestBody": {"required": True, "content": _content(schemas)}}
+    return extra | {"responses": {"200": {"content": _content(answers)}}} if answers else extra
+
+
+def _content(schemas):
+    return {kind: {"schema": schema.model_json_schema()} for kind, schema in schemas.items()}
 
 
 def openapi(app, settings):

@@ -101,17 +101,28 @@ class Served:
             label = self.machine.classes_[self.classes.index(label)]
         with np.errstate(all="ignore"):
             found = contributions(self.model, entry, label=label)
-        return told, [self._told(decision, terms) for decision in found]
+        return told, [self._told(decision, terms, label) for decision in found]
 
-    def _told(self, found, terms):
-        numbers = {"decision": found.decision, "intercept": found.intercept, "rest": found.remainder(terms)}
+    def _told(self, found, terms, label):
+        """A decision of two classes, turned round where that makes it speak for the class that was predicted."""
+        turned = label is not None and found.against == label
+        sign = -1.0 if turned else 1.0
         shown = [
-            {"name": plain(t.name), "label": self._side(t.name, found.by), "weight": t.weight, "value": t.value}
-            | {"contribution": t.contribution}
+            {"name": plain(t.name), "label": self._side(t.name, found.by), "weight": sign * t.weight, "value": t.value}
+            | {"contribution": sign * t.contribution}
             for t in found.top(terms)
         ]
-        sides = {"label": plain(found.label), "against": plain(found.against)}
-        return sides | numbers | {"by": found.by, "terms": shown, "count": len(found)}
+        sides = (found.against, found.label) if turned else (found.label, found.against)
+        return {
+            "label": plain(sides[0]),
+            "against": plain(sides[1]),
+            "decision": sign * found.decision,
+            "intercept": sign * found.intercept,
+            "rest": sign * found.remainder(terms),
+            "by": found.by,
+            "terms": shown,
+            "count": len(found),
+        }
 
     def _side(self, row, by):
         """The class of a support vector, which are kept class by class."""

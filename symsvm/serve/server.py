@@ -1,10 +1,13 @@
 """Server: uvicorn around the service, from the first request to the last."""
 
+import contextlib
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 
 import uvicorn
 
@@ -16,8 +19,7 @@ __all__ = ["run", "server"]
 
 log = logging.getLogger("symsvm.serve")
 
-# Seconds after which a prediction lets the event loop have the interpreter.
-_SWITCH = 0.001
+_SWITCH = 0.001  # seconds
 
 
 def server(app, settings):
@@ -59,14 +61,36 @@ def run(model_path, *, host="127.0.0.1", port=8000, token=None, **limits):
         log.warning("everybody who reaches %s may use the service: it has no token", host)
     shown = f"[{host}]" if ":" in host else host
     log.info("serving %s at http://%s:%d/, process %d", os.path.basename(model_path), shown, port, os.getpid())
+    with listening, _switching(), _stopping(server(app, settings)) as running:
+        running.run(sockets=[listening])
+    log.info("stopped")
+
+
+@contextlib.contextmanager
+def _switching():
+    """A prediction, which is often Python, lets the event loop have the interpreter sooner than after 5 ms."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)
     try:
-        server(app, settings).run(sockets=[listening])
+        yield
     finally:
         sys.setswitchinterval(before)
-        listening.close()
-    log.info("stopped")
+
+
+@contextlib.contextmanager
+def _stopping(running):
+    """SIGTERM and Ctrl-C stop the server and no more: uvicorn raises them again when it has stopped."""
+
+    def stop(number, frame):
+        running.should_exit = True
+
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM) if main}
+    try:
+        yield running
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listen(host, port):

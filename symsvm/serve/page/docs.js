@@ -27,9 +27,12 @@ function operation(path, method, told, parts) {
     make("p", { text: told.summary + (told.security ? " (asks for the token)" : "") }));
   if (told.requestBody) card.append(make("h3", { text: "Takes" }), ...schema(told.requestBody.content, parts));
   card.append(make("h3", { text: "Answers" }));
+  const list = make("ul");
   for (const [status, answer] of Object.entries(told.responses)) {
-    card.append(make("p", { class: "hint", text: `${status}: ${answer.description}` }), ...schema(answer.content, parts));
+    const name = status < 300 ? "the answer." : answer.description;
+    list.append(make("li", { text: `${status}: ${name}` }, ...(status < 300 ? schema(answer.content, parts) : [])));
   }
+  card.append(list);
   return card;
 }
 
@@ -41,6 +44,10 @@ async function begin() {
     for (const [path, methods] of Object.entries(found.paths)) {
       for (const [method, told] of Object.entries(methods)) place.append(operation(path, method, told, parts));
     }
+    const error = { "application/json": { schema: { $ref: "#/components/schemas/ProblemBody" } } };
+    place.append(make("section", { class: "card wide", "aria-labelledby": "errors" },
+      make("h2", { id: "errors", text: "Errors" }),
+      make("p", { text: "Whatever is no success has a body that names the field." }), ...schema(error, parts)));
   } catch {
     place.append(make("p", { role: "alert", text: "The service does not answer." }));
   }

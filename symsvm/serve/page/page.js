@@ -26,8 +26,16 @@ function shown(x) {
   if (x === null || x === undefined) return "not known";
   if (x === 0) return "0";
   const size = Math.abs(x);
-  return (size >= 1e-3 && size < 1e5 ? x.toFixed(size < 1 ? 4 : 3) : x.toExponential(2)).replace("-", "\u2212");
+  return (size >= 1e-3 && size < 1e5 ? x.toFixed(size < 1 ? 4 : 3) : x.toExponential(2)).replace(/-/g, "\u2212");
 }
+
+// A name that may be broken after its dots and the like.
+function broken(name) {
+  const parts = String(name).split(/(?<=[._/-])/);
+  return parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part]));
+}
+
+const brief = (text) => text.replace(/\d+\.\d{5,}/g, (digits) => String(Number(Number(digits).toPrecision(4))));
 
 // ---- asking
 
@@ -67,7 +75,7 @@ async function begin() {
   const kinds = { class: model.labels.length + " classes", value: "a regression", side: "one class" };
   const input = model.kind === "text" ? "texts" : model.n_features + (model.n_features === 1 ? " number" : " numbers");
   const vectors = model.n_support === null ? "" : ", " + model.n_support + " support vectors";
-  at("about").textContent = `${model.estimator}, kernel ${model.kernel}${vectors}: from ${input} to ${kinds[model.answer]}.`;
+  at("about").textContent = `${model.estimator}, kernel ${brief(model.kernel)}${vectors}: from ${input} to ${kinds[model.answer]}.`;
   build();
   certificate();
 }
@@ -156,20 +164,21 @@ function show({ prediction, decisions }) {
   const place = at("prediction");
   place.replaceChildren();
   if (model.answer === "value") {
-    at("status").textContent = "The value is";
-    place.append(make("p", { class: "first", text: shown(prediction.value) }));
+    first("The value is", shown(prediction.value), "");
   } else if (model.answer === "side") {
-    const side = prediction.label > 0 ? "Inlier" : "Outlier";
-    at("status").textContent = "The point is an";
-    place.append(make("p", { class: "first", text: side + " " }, make("small", { text: "decision " + shown(prediction.decision) })));
+    first("The point is an", prediction.label > 0 ? "inlier" : "outlier", "decision " + shown(prediction.decision));
   } else {
     const sure = prediction.proba === null ? "" : percent(prediction.proba);
-    at("status").textContent = "The most probable class is";
-    if (!model.calibrated) at("status").textContent = "The class is";
-    place.append(make("p", { class: "first", text: prediction.label + " " }, make("small", { text: sure })));
+    first(model.calibrated ? "The most probable class is" : "The class is", prediction.label, sure);
     place.append(...ranking(prediction));
   }
   why(decisions);
+}
+
+function first(sentence, answer, more) {
+  at("status").textContent = sentence;
+  at("first").replaceChildren(...broken(answer), " ", make("small", { text: more }));
+  at("first").hidden = false;
 }
 
 function ranking(prediction) {
@@ -179,7 +188,7 @@ function ranking(prediction) {
   const span = model.calibrated ? 1 : Math.max(...values) - least || 1;
   const row = (c) =>
     make("tr", { class: c.name === prediction.label ? "best" : null },
-      make("th", { scope: "row", text: c.name }),
+      make("th", { scope: "row" }, ...broken(c.name)),
       make("td", { class: "chart", "aria-hidden": "true" }, make("div", { class: "meter", part: (c[key] - least) / span })),
       make("td", { class: "number", text: model.calibrated ? percent(c[key]) : shown(c[key]) }));
   const table = (classes, caption) =>
@@ -225,15 +234,17 @@ function terms(decision) {
   const named = (t) => (vectors ? `training row ${t.name}` + (t.label === null ? "" : ` (${t.label})`) : t.name);
   const row = (t) =>
     make("tr", {},
-      make("th", { scope: "row", text: named(t) }),
+      make("th", { scope: "row" }, ...broken(named(t))),
       make("td", { class: "chart", "aria-hidden": "true" },
         make("div", { class: "both" }, make("div", { class: t.contribution < 0 ? "left" : "right", part: Math.abs(t.contribution) / most }))),
-      make("td", { class: "number", text: shown(t.weight) }),
-      make("td", { class: "number", text: shown(t.value) }),
+      make("td", { class: "number detail", text: shown(t.weight) }),
+      make("td", { class: "number detail", text: shown(t.value) }),
       make("td", { class: "number", text: shown(t.contribution) }));
   const sum = (name, value) =>
-    make("tr", {}, make("th", { scope: "row", colspan: "4", text: name }), make("td", { class: "number", text: shown(value) }));
-  const column = (name) => make("th", { scope: "col", class: "number", text: name });
+    make("tr", {}, make("th", { scope: "row", colspan: "2", text: name }), make("td", { class: "detail", colspan: "2" }),
+      make("td", { class: "number", text: shown(value) }));
+  const column = (name, more = "") => make("th", { scope: "col", class: "number" + more, text: name });
+  const some = decision.terms.length < decision.count ? `The ${decision.terms.length} of ${decision.count} ${words} that count most` : `All ${decision.count} ${words} that count`;
   const heading = decision.count
     ? `A positive contribution speaks for ${sides}. Contributions, intercept and the rest add up to the decision.`
     : `None of the ${words} of the input is known to the model: the intercept alone decides.`;
@@ -241,10 +252,11 @@ function terms(decision) {
     make("p", { class: "hint", text: heading }),
     make("div", { class: "scroll" },
       make("table", {},
-        make("caption", { text: `The ${decision.terms.length} of ${decision.count} ${words} that count most` }),
+        make("caption", { text: some }),
         make("thead", {}, make("tr", {},
           make("th", { scope: "col", text: vectors ? "Support vector" : model.kind === "text" ? "Word" : "Feature" }), make("td"),
-          column(vectors ? "Coefficient" : "Weight"), column(vectors ? "Kernel" : "Value"), column("Contribution"))),
+          column(vectors ? "Coefficient" : "Weight", " detail"), column(vectors ? "Kernel" : "Value", " detail"),
+          column("Contribution"))),
         make("tbody", {}, ...decision.terms.map(row)),
         make("tfoot", {},
           ...(left > 0 ? [sum(`The other ${left} ${words}`, decision.rest)] : []),
@@ -268,7 +280,7 @@ function certificate() {
   const items = [
     ["Status", found.status], ["Problems solved", found.problems], ["Relative duality gap, at most", shown(found.relative_gap)],
     ["Violation of the optimality conditions", shown(found.violation)], ["Tolerance", shown(found.tol)],
-    ["Infeasibility", shown(found.infeasibility)], ["File (SHA-256)", model.digest.slice(0, 12)], ["Loaded", model.loaded.replace("T", " ")],
+    ["Infeasibility", shown(found.infeasibility)], ["File (SHA-256)", model.digest.slice(0, 12)], ["Loaded", model.loaded.replace("T", " ").replace("+00:00", " UTC")],
   ];
   at("certificate").replaceChildren(
     make("p", { class: "hint", text: meaning[found.status] || "The fit is not to be trusted." }),
@@ -291,6 +303,7 @@ at("clear").addEventListener("click", () => {
   fail(null);
   at("go").removeAttribute("aria-disabled");
   at("status").textContent = "Nothing has been asked yet.";
+  at("first").hidden = true;
   at("prediction").replaceChildren();
   at("why").hidden = true;
   (at("entry") || at("x0") || at("token")).focus();
