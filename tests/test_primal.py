@@ -93,7 +93,7 @@ def test_the_box_holds_the_minimiser(loss, bias):
 
 
 def test_gradient_descent_refuses_a_loss_with_kinks():
-    with pytest.raises(ValueError, match=r"use AdaGrad\(\), or a squared loss"):
+    with pytest.raises(ValueError, match="use 'adagrad' or 'qp', or a squared loss"):
         compile(risk("hinge", "free"), GradientDescent())
     with pytest.raises(ValueError, match="no Lipschitz constant"):
         risk("hinge", "free").curvature  # noqa: B018

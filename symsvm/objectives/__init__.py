@@ -4,6 +4,7 @@ from symsvm.objectives.dual import CSVC
 from symsvm.objectives.kernel_dual import KernelDual
 from symsvm.objectives.lagrangian_dual import LagrangianDual
 from symsvm.objectives.objective import Objective
+from symsvm.objectives.perceptron_risk import PerceptronRisk, Separation
 from symsvm.objectives.platt import Platt
 from symsvm.objectives.primal_risk import PrimalRisk
 from symsvm.objectives.quadratic_program import QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
@@ -13,9 +14,11 @@ __all__ = [
     "KernelDual",
     "LagrangianDual",
     "Objective",
+    "PerceptronRisk",
     "Platt",
     "PrimalRisk",
     "QuadraticProgram",
+    "Separation",
     "csvc",
     "nu_svc",
     "nu_svr",

@@ -7,7 +7,7 @@ and on the border of the tube it is likewise -sign(y - f), or 0 where the tube h
 
 import pytensor.tensor as pt
 
-__all__ = ["LOSSES", "epsilon_insensitive", "hinge", "squared_epsilon_insensitive", "squared_hinge"]
+__all__ = ["LOSSES", "epsilon_insensitive", "hinge", "perceptron_loss", "squared_epsilon_insensitive", "squared_hinge"]
 
 
 def hinge(y, f):
@@ -29,6 +29,11 @@ def epsilon_insensitive(y, f, epsilon):
     Its slope in f is -sign(y - f) outside the tube and 0 inside; the seed's Eq. 002:2.3 has y - f for its sign.
     """
     return pt.maximum(abs(y - f) - epsilon, 0)
+
+
+def perceptron_loss(y, f):
+    """max(0, -y f), what a point on the wrong side costs a perceptron (seed 004)."""
+    return pt.maximum(-y * f, 0)
 
 
 def squared_epsilon_insensitive(y, f, epsilon):

@@ -1,17 +1,26 @@
 """PrimalRisk: a linear support vector machine by its weights, with any of the four losses."""
 
+import functools
+
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
 
 from symsvm.certificate import Certificate, infeasibility
 from symsvm.objectives.losses import LOSSES
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.primal import affine
+from symsvm.objectives.quadratic_program import csvc, svr
 from symsvm.sums import sum_over
 from symsvm.tangents import Tangents
 from symsvm.validation import choice, number, points
 
-__all__ = ["PrimalRisk", "risk"]
+__all__ = ["PrimalRisk", "norm", "risk"]
+
+
+def norm(theta, b, reg_b=0.0):
+    """The regulariser 1/2 |theta|^2 + 1/2 reg_b b^2."""
+    return 0.5 * ((theta**2).sum() + reg_b * b**2)
 
 
 def risk(theta, b, X, y, C, loss, reg_b=0.0):
@@ -20,8 +29,7 @@ def risk(theta, b, X, y, C, loss, reg_b=0.0):
     `reg_b` is 1 where the bias is a weight of its own, of a feature that is 1 (Eq. 002:1.9, 002:2.6), and 0 where
     it is free (Eq. 002:1.6).
     """
-    norm = (theta**2).sum() + reg_b * b**2
-    return 0.5 * norm + sum_over(lambda x_i, y_i, C_i: C_i * loss(y_i, affine(x_i, theta, b)), X, y, C)
+    return norm(theta, b, reg_b) + sum_over(lambda x_i, y_i, C_i: C_i * loss(y_i, affine(x_i, theta, b)), X, y, C)
 
 
 class PrimalRisk(Objective):
@@ -62,16 +70,16 @@ class PrimalRisk(Objective):
         self.y, self.C = _vector(y, "y", m), _vector(C, "C", m)
         if (self.C < 0).any() or not (self.C > 0).any():
             raise ValueError("C must be positive; one of 0 takes a point out.")
-        call, classifies, self.is_smooth = LOSSES[choice(loss, "loss", tuple(LOSSES))]
-        if classifies and not np.isin(self.y, (-1.0, 1.0)).all():
+        call, self.classifies, self.is_smooth = LOSSES[choice(loss, "loss", tuple(LOSSES))]
+        if self.classifies and not np.isin(self.y, (-1.0, 1.0)).all():
             raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
-        self.loss, self.epsilon = loss, 0.0 if classifies else number(epsilon, "epsilon")
+        self.loss, self.epsilon = loss, 0.0 if self.classifies else number(epsilon, "epsilon")
         if self.epsilon < 0:
             raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
         self.bias = bias if bias is None else choice(bias, "bias", ("embedded", "free"))
         v = pytensor.shared(np.zeros(d + (bias is not None)), name="v")
         X, y, C = (pytensor.shared(a, name=name) for a, name in ((self.X, "X"), (self.y, "y"), (self.C, "C")))
-        if not classifies:
+        if not self.classifies:
             width = pytensor.shared(np.float64(self.epsilon), name="epsilon")
             of_tube, call = call, lambda y_i, f_i: of_tube(y_i, f_i, width)
         theta, b = (v, 0.0) if bias is None else (v[:-1], v[-1])
@@ -79,6 +87,10 @@ class PrimalRisk(Objective):
         bound = self._bound()
         box = (pytensor.shared(a, name=name) for a, name in ((-bound, "lower"), (bound, "upper")))
         super().__init__(value, v, *box, is_convex=True)
+        i = pt.lscalar("i")
+        self.m = m
+        # P is the mean of these over i.
+        self.row = i, norm(theta, b, float(bias == "embedded")) + m * C[i] * call(y[i], affine(X[i], theta, b))
 
     @property
     def convexity(self):
@@ -96,13 +108,32 @@ class PrimalRisk(Objective):
         """
         if not self.is_smooth:
             raise ValueError(f"the gradient of {self.loss!r} jumps, and has no Lipschitz constant.")
-        X = self.X if self.bias is None else np.column_stack([self.X, np.ones(len(self.X))])
-        rows = np.sqrt(2 * self.C)[:, None] * X
+        rows = np.sqrt(2 * self.C)[:, None] * self.features(self.X)
         return 1.0 + float(np.linalg.norm(rows, 2)) ** 2
+
+    @functools.cached_property
+    def dual(self):
+        """The `QuadraticProgram` that it is the primal of, over <x_i, x_j>, and + 1 where the bias is embedded."""
+        options = {"squared": self.is_smooth, "intercept": self.bias == "free"}
+        if self.classifies:
+            return csvc(self.y, self.C, **options)
+        return svr(self.y, self.C, self.epsilon, **options)
+
+    def features(self, Z):
+        """The rows of Z, with a last feature 1 if there is a bias."""
+        Z = points(Z)
+        return Z if self.bias is None else np.column_stack([Z, np.ones(len(Z))])
 
     def decision(self, Z, v):
         """<theta, z> + b for the rows of Z, in NumPy."""
-        return points(Z) @ v if self.bias is None else points(Z) @ v[:-1] + v[-1]
+        return self.features(Z) @ v
+
+    def at(self, v):
+        """P(v), in NumPy."""
+        f = self.decision(self.X, v)
+        short = 1 - self.y * f if self.classifies else np.abs(self.y - f) - self.epsilon
+        loss = np.maximum(short, 0.0) ** (2 if self.is_smooth else 1)
+        return float(0.5 * np.sum(self.convexity * v**2) + np.sum(self.C * loss))
 
     def certifier(self, lower, upper, equality, tol):
         """A function (v, P, g) -> `Certificate` for the points of one run, which remembers their tangents."""
@@ -129,9 +160,8 @@ class PrimalRisk(Objective):
 
     def _bound(self):
         """Half the widths of the box."""
-        classifies = self.loss.endswith("hinge")
-        middle = np.median(self.y) if self.bias == "free" and not classifies else 0.0
-        at_0 = np.ones(len(self.y)) if classifies else np.maximum(np.abs(self.y - middle) - self.epsilon, 0.0)
+        middle = np.median(self.y) if self.bias == "free" and not self.classifies else 0.0
+        at_0 = np.ones(len(self.y)) if self.classifies else np.maximum(np.abs(self.y - middle) - self.epsilon, 0.0)
         R = np.sqrt(np.sum(self.C * at_0 ** (2 if self.is_smooth else 1)))
         bound = np.full(len(self.convexity), R)
         if self.bias == "free":

@@ -9,6 +9,8 @@ PROBLEMS = {
     "dual": "a quadratic dual over a kernel: CSVC, KernelDual",
     "primal": "a primal over weights, its loss not smooth or smooth",
     "lagrangian": "a Lagrangian dual, bounds and equality relaxed",
+    "separation": "two classes to separate by any hyperplane: PerceptronRisk",
+    "kernel-separation": "two classes to separate over a kernel: PerceptronRisk(kernel=...)",
     "smooth": "any smooth W over a box, with an equality or without",
 }
 
@@ -20,7 +22,7 @@ class Card:
     Attributes
     ----------
     name : how `solve(objective, name)` and `SVC(solver=name)` call it.
-    problems : the kinds of problem it takes, of "dual", "primal", "lagrangian" and "smooth".
+    problems : the kinds of problem it takes, of `PROBLEMS`.
     backends : the backends it runs on, of "numba" and "jax".
     equation : one step, on one line.
     reference : who described it.

@@ -62,7 +62,7 @@ class GradientDescent:
     def init(self, objective, lam):
         """The graphs of the vectors of the state: lam, and the last kept lam with its gradient."""
         if not getattr(objective, "is_smooth", True):
-            raise ValueError(f"{objective!r} has a gradient that jumps: use AdaGrad(), or a squared loss.")
+            raise ValueError(f"{objective!r} has a gradient that jumps: use 'adagrad' or 'qp', or a squared loss.")
         lam = objective.project(lam)
         return lam, lam, pt.zeros_like(lam)
 

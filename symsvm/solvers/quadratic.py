@@ -42,13 +42,16 @@ class Quadratic:
         scale = np.abs(H) @ np.abs(self._probe) + np.abs(g0)
         if not np.all(np.abs(expected - found) <= 1e-6 * (scale + scale.max())):
             name = self.objective.variable.name
-            raise TypeError(f"Decomposition() needs a W that is quadratic in {name}; AcceleratedGradient() does not.")
+            raise TypeError(
+                f"this solver needs a W that is quadratic in {name}: use 'accelerated-gradient', 'projected-gradient', "
+                "'adagrad' or 'gradient-descent'."
+            )
         n = len(g0)
         groups, factor = np.full(n, -1), np.ones(n)
         if a is not None:
             rows = np.atleast_2d(a)
             if ((rows != 0).sum(axis=0) != 1).any():
-                raise ValueError("Decomposition() needs every variable in exactly one equality, or none at all.")
+                raise ValueError("this solver needs every variable in exactly one equality, or none at all: use 'accelerated-gradient'.")
             groups, factor = np.argmax(rows != 0, axis=0), rows.sum(axis=0)
         ends = np.broadcast_to(lower, n) * factor, np.broadcast_to(upper, n) * factor
         K = (H + H.T) / 2 / np.outer(factor, factor)

@@ -12,9 +12,11 @@ from symsvm.solvers.card import PROBLEMS, Card
 from symsvm.solvers.dual_program import Decomposition
 from symsvm.solvers.gradient_descent import GradientDescent
 from symsvm.solvers.maximal_violating_pair import MaximalViolatingPair
+from symsvm.solvers.perceptron import KernelPerceptron, Perceptron
 from symsvm.solvers.projected_gradient import ProjectedGradient
 from symsvm.solvers.quadratic_programming import QuadraticProgramming
 from symsvm.solvers.simplified_smo import SimplifiedSMO
+from symsvm.solvers.stochastic_subgradient import StochasticSubgradient
 
 __all__ = ["SOLVERS", "Solvers", "chosen", "compile", "list_solvers", "solve", "suitable"]
 
@@ -25,10 +27,24 @@ SOLVERS = (
     ProjectedGradient,
     AdaGrad,
     GradientDescent,
+    StochasticSubgradient,
     MaximalViolatingPair,
     SimplifiedSMO,
     QuadraticProgramming,
+    Perceptron,
+    KernelPerceptron,
 )
+
+
+# What "auto" takes for a kind of problem.
+_DEFAULTS = {
+    "dual": Decomposition,
+    "primal": AdaGrad,
+    "lagrangian": AdaGrad,
+    "separation": Perceptron,
+    "kernel-separation": KernelPerceptron,
+    "smooth": ProjectedGradient,
+}
 
 
 class Solvers(tuple):
@@ -53,7 +69,7 @@ class Solvers(tuple):
 
 
 def list_solvers(problem=None):
-    """The `Card` of every solver, or of those that suit a kind of problem: "dual", "primal", "lagrangian" or "smooth".
+    """The `Card` of every solver, or of those that suit a kind of problem, such as "dual" or "primal".
 
     >>> [card.name for card in list_solvers("dual")][:2]
     ['decomposition', 'accelerated-gradient']
@@ -71,7 +87,7 @@ def suitable(problem):
 def chosen(solver, problem):
     """The solver that is meant by a name, by itself or by "auto", if it suits the problem."""
     if isinstance(solver, str) and solver == "auto":
-        return {"dual": Decomposition, "smooth": ProjectedGradient}.get(problem, AdaGrad)()
+        return _DEFAULTS[problem]()
     if isinstance(solver, str):
         names = {each.card.name: each for each in SOLVERS}
         if solver not in names:
@@ -116,7 +132,7 @@ def solve(objective, solver="auto", *, mode=None, **run):
     """Compile an objective with a solver, or the name of one, and run it; see `Program.run` and `DualProgram.run`.
 
     "auto" sends quadratic duals over a kernel (`CSVC`, `KernelDual`) to `Decomposition()`, primals and Lagrangian duals
-    to `AdaGrad()`, other objectives to `ProjectedGradient()`.
+    to `AdaGrad()`, a `PerceptronRisk` to the perceptron that suits it, other objectives to `ProjectedGradient()`.
     """
     return compile(objective, solver, mode=mode).run(**run)
 

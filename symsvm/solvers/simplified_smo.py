@@ -75,7 +75,10 @@ class SimplifiedSMO:
     def init(self, objective, lam):
         """The graphs of the vectors of the state: lam, its gradient, the gradient at 0, and b, one entry a variable."""
         if objective.equality is None:
-            raise ValueError("smo-simplified moves two variables along an equality, and this dual has none: use 'smo'.")
+            raise ValueError(
+                "smo-simplified moves two variables along an equality, and this dual has none: use 'smo', which moves "
+                "one, or 'decomposition', 'accelerated-gradient', 'projected-gradient', 'adagrad' or 'qp'."
+            )
         return *gradients(objective, lam), pt.zeros_like(lam)
 
     def step(self, objective, lam, g, p, b, n, changed, passes, *parameters):
