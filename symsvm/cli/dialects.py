@@ -4,7 +4,8 @@ import re
 
 from symsvm.cli.errors import Refused
 from symsvm.cli.group import Command
-from symsvm.cli.options import DataFile, Named, Number, section
+from symsvm.cli.options import section
+from symsvm.cli.types import DataFile, Named, Number
 
 __all__ = ["TrainCommand", "psvm_options", "settled"]
 

@@ -53,8 +53,9 @@ class Command(click.Command):
         """The options, a section each in the order in which they first appear."""
         sections = {}
         for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                sections.setdefault(getattr(parameter, "section", "Other"), []).append(record)
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record:
+                sections.setdefault(getattr(parameter, "section", "Output"), []).append(record)
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)

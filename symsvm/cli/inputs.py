@@ -2,13 +2,14 @@
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from symsvm.cli.errors import BadData, Refused
+from symsvm.cli.machine import machine_of
 
-__all__ = ["Table", "described", "filled", "fitting", "read_table", "test_table", "whole"]
+__all__ = ["Table", "described", "filled", "fitting", "held_out_table", "read_table", "table_for", "whole"]
 
 # Where more than this share of the entries is not zero, an array is smaller and faster than CSR.
 _DENSE = 0.2
@@ -17,16 +18,15 @@ _MEMORY = 1 << 30
 
 @dataclass(frozen=True)
 class Table:
-    """Points (m, d), dense or CSR, their labels or None, and the name that they go by."""
+    """Points (m, d), dense or CSR, or a list of texts; their labels or None; and the name that they go by."""
 
     name: str
     X: Any
     y: np.ndarray | None
 
-    @property
-    def shape(self):
-        """(m, d)."""
-        return self.X.shape
+    def first(self, n):
+        """The first n rows, all of them for None."""
+        return Table(self.name, self.X[:n], None if self.y is None else self.y[:n])
 
 
 def read_table(
@@ -37,6 +37,8 @@ def read_table(
     header=None,
     zero_based=False,
     limit=None,
+    text=False,
+    text_column=None,
     n_features=None,
     supervised=True,
     is_gram=False,
@@ -52,10 +54,14 @@ def read_table(
     from symsvm import data
 
     name = os.path.basename(file)
+    if text:
+        return _texts(file, text_column, labels).train.first(limit)
+    if os.path.isdir(file):
+        raise Refused(f"{file} is a directory: for a folder of texts add --text.")
     if not os.path.exists(file):
         found = data.load(file)
         if data.SETS[file].kind == "posts":
-            raise Refused(f"{file} holds texts: train on them with --text.")
+            raise Refused(f"{file} holds texts: add --text.")
         X, y = found.X, found.y
     else:
         form = format or data.formats.format_of(file)
@@ -65,7 +71,7 @@ def read_table(
         X = X[:, 1:] if is_gram and form == "libsvm" else X
     if supervised and y is None:
         raise Refused(f"{file} holds no labels: name their file with --labels.")
-    return Table(name, _settled(X[:limit]), None if y is None else whole(y[:limit]))
+    return Table(name, _settled(X), None if y is None else whole(y)).first(limit)
 
 
 def _read(file, form, labels, supervised, *, n_features, **options):
@@ -92,18 +98,47 @@ def _column(labels):
         return labels
 
 
-def test_table(file, train, **options):
-    """Read points to test with; for a named set, which has them, `file` may be None."""
+class _Corpora(NamedTuple):
+    train: Table
+    test: Table | None
+
+
+def _texts(file, column, labels):
+    """The texts to train on and to test with of a file, a folder or a named set."""
+    from symsvm import text
+
+    if not os.path.exists(file):
+        from symsvm.data import SETS, load
+
+        if SETS[file].kind != "posts":
+            raise Refused(f"{file} holds points, not texts: leave out --text.")
+        found = load(file)
+        return _Corpora(Table(file, found.X, found.y), Table(f"{file}, its test part", found.X_test, found.y_test))
+    columns = {"text": _column(column), "label": _column(labels)}
+    found = text.read(file, **{key: value for key, value in columns.items() if value is not None})
+    name = os.path.basename(os.path.normpath(file))
+    test = None if found.test is None else Table(f"{name}, its test part", *found.test)
+    return _Corpora(Table(name, *found.train), test)
+
+
+def held_out_table(file, train, *, limit=None, **options):
+    """Read points or texts to test with; without `file`, the test part of what was trained on, None if it has none."""
     from symsvm import data
 
-    if file is None:
-        found = data.load(train)
-        return (
+    if file is not None:
+        return read_table(file, limit=limit, **options)
+    if options.get("text"):
+        found = _texts(train, options["text_column"], options["labels"]).test
+    elif os.path.exists(train):
+        return None
+    else:
+        parts = data.load(train)
+        found = (
             None
-            if found.X_test is None
-            else Table(f"{train}, its test part", _settled(found.X_test), whole(found.y_test))
+            if parts.X_test is None
+            else Table(f"{train}, its test part", _settled(parts.X_test), whole(parts.y_test))
         )
-    return read_table(file, **options)
+    return None if found is None else found.first(limit)
 
 
 def whole(y):
@@ -137,11 +172,26 @@ def filled(X, why):
     return X.toarray()
 
 
+def table_for(model, file, data, *, supervised):
+    """Read a file for a fitted model, which knows whether it takes texts; `data` are the options of the reader."""
+    from symsvm.text import is_text
+
+    if is_text(model):
+        if not supervised and file.endswith(".txt"):
+            with open(file, encoding="utf-8", errors="replace") as lines:
+                return Table(os.path.basename(file), lines.read().splitlines(), None).first(data["limit"])
+        return read_table(file, **(data | {"text": True}))
+    is_gram = getattr(machine_of(model), "kernel", None) == "precomputed"
+    return read_table(file, **data, n_features=model.n_features_in_, supervised=supervised, is_gram=is_gram)
+
+
 def fitting(model, table):
     """The points of a table as a fitted model takes them, which has to know their features."""
     from symsvm.data import Scaling
 
-    d, found = model.n_features_in_, table.shape[1]
+    if isinstance(table.X, list):
+        return table.X
+    d, found = model.n_features_in_, table.X.shape[1]
     if found > d or (found < d and not hasattr(table.X, "tocsr")):
         hint = "; name the column of the labels with --labels" if found == d + 1 else ""
         raise BadData(f"{table.name}: it has {found} features, and the model was trained on {d}{hint}.")
@@ -153,15 +203,20 @@ def fitting(model, table):
 def described(table):
     """What there is to know about a table, as a dict."""
     X, y = table.X, table.y
+    if isinstance(X, list):
+        return {"name": table.name, "rows": len(X), "storage": "texts", **_labels(y)}
     m, d = X.shape
     entries = X.nnz if hasattr(X, "tocsr") else int(np.count_nonzero(X))
     facts = {"name": table.name, "rows": m, "features": d, "filled": entries / max(m * d, 1)}
     facts["storage"] = "sparse" if hasattr(X, "tocsr") else str(X.dtype)
+    return facts | _labels(y)
+
+
+def _labels(y):
+    """The classes and their sizes, or the range of targets."""
     if y is None:
-        return facts
+        return {}
     if y.dtype.kind == "f":
-        return facts | {
-            "targets": {"least": y.min(), "mean": y.mean(), "greatest": y.max(), "distinct": len(np.unique(y))}
-        }
+        return {"targets": {"least": y.min(), "mean": y.mean(), "greatest": y.max(), "distinct": len(np.unique(y))}}
     names, counts = np.unique(y, return_counts=True)
-    return facts | {"classes": dict(zip(names.tolist(), counts.tolist(), strict=True))}
+    return {"classes": dict(zip(names.tolist(), counts.tolist(), strict=True))}

@@ -87,8 +87,12 @@ def _weights(given, y):
     return weights
 
 
-def pipeline_of(estimator, scale):
-    """The estimator behind a scaling, or alone."""
+def pipeline_of(estimator, scale, text=False):
+    """The estimator behind a scaling or, for texts, behind TF-IDF; or alone."""
+    if text:
+        from symsvm.text import classifier
+
+        return classifier().set_params(svm=estimator)
     if scale in (None, "none"):
         return estimator
     from sklearn.pipeline import make_pipeline
@@ -114,8 +118,15 @@ def parts_of(model):
     parts["kernel"] = None if kernel is None else repr(kernel)
     sigma = getattr(kernel, "sigma", None)
     parts["gamma"] = None if sigma is None else 1 / (2 * sigma**2)
-    parts["scaling"] = None if machine is model else [_said(getattr(step, "to", step)) for _, step in model.steps[:-1]]
+    parts["before"] = [_step(step) for _, step in model.steps[:-1]] if machine is not model else []
     return parts
+
+
+def _step(step):
+    """What a step of a pipeline does before the machine."""
+    if hasattr(step, "vocabulary_"):
+        return f"over TF-IDF of {len(step.vocabulary_)} words"
+    return f"features scaled to {step.to}" if hasattr(step, "to") else repr(step)
 
 
 def _said(value):

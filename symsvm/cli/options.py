@@ -1,19 +1,19 @@
 """Options: those that commands share, in sections, and the types of their values."""
 
 import functools
-import os
 
 import click
-from click.shell_completion import CompletionItem
+
+from symsvm.cli.types import DataFile, Named, Number
 
 __all__ = [
-    "DataFile",
-    "Named",
-    "Number",
+    "POSITIVE",
+    "SCALINGS",
+    "Option",
     "data_options",
     "file_argument",
     "machine_options",
-    "option",
+    "model_argument",
     "output_options",
     "section",
 ]
@@ -28,7 +28,7 @@ KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomp
 class Option(click.Option):
     """An option that belongs to a section of the help."""
 
-    def __init__(self, *args, section="Other", **kwargs):
+    def __init__(self, *args, section="Output", **kwargs):
         self.section = section
         super().__init__(*args, **kwargs)
 
@@ -38,87 +38,28 @@ def section(name):
     return functools.partial(click.option, cls=Option, section=name)
 
 
-option = section("Other")
-
-
-class DataFile(click.ParamType):
-    """The path of a file that exists, or the name of a data set."""
-
-    name = "file"
-
-    def convert(self, value, param, ctx):
-        """The same, if there is such a file or such a set."""
-        if os.path.exists(value):
-            if os.path.isdir(value):
-                self.fail(f"{value} is a directory, not a file.", param, ctx)
-            return value
-        from symsvm.data.registry import SETS
-
-        if value not in SETS:
-            self.fail(
-                f"there is no file {value!r}, and no data set of that name ('symsvm data' lists them).", param, ctx
-            )
-        return value
-
-    def shell_complete(self, ctx, param, incomplete):
-        """Files."""
-        return [CompletionItem(incomplete, type="file")]
-
-
-class Named(click.ParamType):
-    """One of some names; what LIBSVM calls it is taken as well."""
-
-    def __init__(self, names, aliases=None):
-        self.names, self.aliases = tuple(names), aliases or {}
-        self.name = "name"
-
-    def convert(self, value, param, ctx):
-        """The name that is meant."""
-        found = self.aliases.get(value, value)
-        if found not in self.names:
-            import difflib
-
-            near = difflib.get_close_matches(str(value), self.names, 1, 0.0)[0]
-            self.fail(f"{value!r} is none of {', '.join(self.names)}; {near!r}?", param, ctx)
-        return found
-
-    def get_metavar(self, param, ctx=None):
-        """All names."""
-        return f"[{'|'.join(self.names)}]"
-
-    def shell_complete(self, ctx, param, incomplete):
-        """The names that begin so."""
-        return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
-
-
-class Number(click.ParamType):
-    """A finite number, positive if asked, or one of some words."""
-
-    def __init__(self, *, words=(), positive=False):
-        self.words, self.positive = words, positive
-        self.name = "|".join(("number", *words))
-
-    def convert(self, value, param, ctx):
-        """The number or the word."""
-        if value in self.words or isinstance(value, float):
-            return value
-        try:
-            number = float(value)
-        except ValueError:
-            number = float("nan")
-        if not abs(number) < float("inf") or (self.positive and number <= 0):
-            kind = "a positive number" if self.positive else "a number"
-            others = f" or {' or '.join(map(repr, self.words))}" if self.words else ""
-            self.fail(f"{value!r} is not {kind}{others}.", param, ctx)
-        return number
-
-
 POSITIVE = Number(positive=True)
 
 
 def file_argument(name="file", **options):
     """The argument FILE."""
     return click.argument(name, type=DataFile(), **options)
+
+
+def model_argument(function):
+    """The argument MODEL, and what is needed to read some of them."""
+    data = section("Data")
+    options = [
+        click.argument("model", type=click.Path(exists=True, dir_okay=False)),
+        data(
+            "--n-features",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="The features of a .libsvm model, which does not say.",
+        ),
+        data("--trust", multiple=True, metavar="MODULE:NAME", help="Code of your own that a .symsvm model may import."),
+    ]
+    return _stacked(function, options)
 
 
 def _stacked(function, options):
@@ -146,6 +87,12 @@ def data_options(function):
                 help="Whether a CSV file begins with names; told from its first two lines.",
             ),
             data("--zero-based", is_flag=True, help="The indices of LIBSVM's text count from 0."),
+            data(
+                "--text",
+                is_flag=True,
+                help="FILE holds texts: a folder of folders, an archive of one, CSV or JSON lines.",
+            ),
+            data("--text-column", metavar="NAME", help="The column or key of the texts in a table. Default: text."),
             data("--limit", type=click.IntRange(min=1), metavar="N", help="Take the first N rows."),
         ],
     )

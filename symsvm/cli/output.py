@@ -40,7 +40,8 @@ class Output:
         """Print texts and tables, unless it is to be JSON or quiet."""
         if not (self.as_json or self.quiet):
             for each in what:
-                self.console.print(each)
+                # A terminal gets lines that end between words; a file or a pipe gets them whole.
+                self.console.print(each, soft_wrap=not self.console.is_terminal and not _is_table(each))
 
     def note(self, text):
         """Say something beside the result, once."""
@@ -66,6 +67,10 @@ class Output:
         if self.as_json:
             document = plain(document | {"notes": self.notes})
             print(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _is_table(value):
+    return hasattr(value, "add_row")
 
 
 def _console(**options):

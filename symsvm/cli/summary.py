@@ -5,10 +5,10 @@ import re
 import numpy as np
 
 from symsvm.cli.machine import machine_of, parts_of
-from symsvm.cli.output import facts, styled
+from symsvm.cli.output import facts, grid, styled
 from symsvm.cli.scores import training_score
 
-__all__ = ["certified", "data_line", "fitted", "fitted_lines", "model_line"]
+__all__ = ["certified", "data_line", "fitted", "fitted_lines", "model_line", "problem_table"]
 
 _GOOD = ("optimal", "stationary")
 
@@ -48,11 +48,10 @@ def fitted(model, seconds=None):
 
 def data_line(facts):
     """A sentence about points and labels."""
-    name, m, d = facts["name"], facts["rows"], facts["features"]
-    parts = [f"{m} points, {d} feature{'s' * (d != 1)}"]
-    if facts["filled"] < 0.995:
-        parts.append(f"{100 * facts['filled']:.3g} % not zero")
-    text = ", ".join(parts)
+    name, m, d = facts["name"], facts["rows"], facts.get("features")
+    text = f"{m} texts" if d is None else f"{m} points, {d} feature{'s' * (d != 1)}"
+    if facts.get("filled", 1.0) < 0.995:
+        text += f", {100 * facts['filled']:.3g} % not zero"
     if "classes" in facts:
         counts = [f"{label} ({count})" for label, count in facts["classes"].items()]
         more = f" and {len(counts) - 10} more" if len(counts) > 10 else ""
@@ -73,8 +72,8 @@ def model_line(parts):
     if parts["kernel"]:
         said.append(f"kernel={_rounded(parts['kernel'])}")
         said += [f"gamma={parts['gamma']:.6g}"] if parts["gamma"] else []
-    scaling = "" if not parts["scaling"] else f", features scaled to {', '.join(map(str, parts['scaling']))}"
-    return styled((parts["class"], "bold cyan"), f"({', '.join(said)}){scaling}")
+    before = "".join(f", {step}" for step in parts["before"])
+    return styled((parts["class"], "bold cyan"), f"({', '.join(said)}){before}")
 
 
 def _rounded(text):
@@ -111,3 +110,13 @@ def fitted_lines(found):
     if "training" in found:
         lines.append(training_score(found["training"]))
     return facts(lines)
+
+
+def problem_table(machine):
+    """A row for each problem of a machine with several."""
+    rows = []
+    for i, solution in enumerate(machine._solutions):
+        c = solution.certificate
+        gap = "" if c.gap is None else f"{c.relative_gap:.1e}"
+        rows.append((i + 1, c.status, solution.stopped, gap, f"{c.violation:.1e}", solution.n_iter))
+    return grid(["problem", "status", "stopped", "relative gap", "violation", "iterations"], rows, left=3)

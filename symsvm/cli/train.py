@@ -4,7 +4,8 @@ import click
 
 from symsvm.cli.dialects import TrainCommand, psvm_options, settled
 from symsvm.cli.errors import DONE, NOT_CONVERGED, NotConverged, Refused
-from symsvm.cli.options import DataFile, data_options, file_argument, machine_options, output_options, section
+from symsvm.cli.options import data_options, file_argument, machine_options, output_options, section
+from symsvm.cli.types import DataFile
 
 __all__ = ["command"]
 

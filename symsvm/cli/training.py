@@ -1,10 +1,9 @@
 """Training: read, fit, keep, report: what `symsvm train` does, in the order in which it does it."""
 
-import os
-
 import numpy as np
 
-from symsvm.cli.inputs import described, filled, fitting, read_table, test_table
+from symsvm.cli.errors import Refused
+from symsvm.cli.inputs import described, filled, fitting, held_out_table, read_table
 from symsvm.cli.keeping import check_target, keep, opened, size_of
 from symsvm.cli.machine import check_labels, estimator_of, pipeline_of
 from symsvm.cli.output import styled
@@ -27,17 +26,21 @@ class Training:
 
     def __init__(self, settings, output):
         self.settings, self.output = settings, output
-        self.kind = settings["type_"] or "c-svc"
+        self.kind = settings["type_"] or ("linear-svc" if settings["text"] else "c-svc")
         self.converged, self.interrupted = True, False
         self.document = {"command": "train"}
         scaled = settings["scale"] not in (None, "none")
+        if settings["text"]:
+            if self.kind != "linear-svc" or scaled:
+                raise Refused("--text trains a linear-svc over TF-IDF: leave out --type and --scale.")
+            self.settings = settings = settings | {"type_": self.kind, "probability": _probability(settings)}
         check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
 
     # ---- the data
 
     def _table(self):
         s = self.settings
-        names = ("labels", "format", "header", "zero_based", "limit")
+        names = ("labels", "format", "header", "zero_based", "limit", "text", "text_column")
         table = read_table(
             s["file"],
             supervised=self.kind != "one-class",
@@ -55,27 +58,18 @@ class Training:
         return table.X if scale in (None, "none", "maxabs") else filled(table.X, f"--scale {scale}")
 
     def _model(self, table):
-        return pipeline_of(estimator_of(self.settings, table.y), self.settings["scale"])
+        return pipeline_of(estimator_of(self.settings, table.y), self.settings["scale"], self.settings["text"])
 
-    def _test(self, d):
-        """The table to test with, or None; a named set has its own."""
+    def _test(self, model):
+        """The table to test with, or None."""
         s = self.settings
-        options = {
-            "labels": s["test_labels"] or (None if s["psvm"] else s["labels"]),
-            "format": s["test_format"] or s["format"],
-        }
-        if s["test"] is None and (s["psvm"] or os.path.exists(s["file"])):
+        if s["file"] is None and s["test"] is None:
             return None
-        options |= {
-            "header": s["header"],
-            "zero_based": s["zero_based"],
-            "n_features": d,
-            "is_gram": s["kernel"] == "precomputed",
-        }
-        table = test_table(s["test"], s["file"], **options)
-        if table is None or s["test_limit"] is None:
-            return table
-        return type(table)(table.name, table.X[: s["test_limit"]], table.y[: s["test_limit"]])
+        labels = s["test_labels"] or (None if s["psvm"] else s["labels"])
+        options = {"labels": labels, "format": s["test_format"] or s["format"], "limit": s["test_limit"]}
+        options |= {name: s[name] for name in ("header", "zero_based", "text", "text_column")}
+        options |= {"n_features": getattr(model, "n_features_in_", None), "is_gram": s["kernel"] == "precomputed"}
+        return held_out_table(s["test"], s["file"], **options)
 
     # ---- what is done
 
@@ -111,7 +105,7 @@ class Training:
             self._show_machines(model, table)
         else:
             self._show_fit(model)
-        test = None if self.interrupted else self._test(model.n_features_in_) if (table or s["test"]) else None
+        test = None if self.interrupted else self._test(model)
         if test is not None:
             check_labels(test, "one-class" if kind_of(model) != "regressor" else "svr")
             document["test"] = {"data": described(test), **scored(model, fitting(model, test), test.y)}
@@ -173,3 +167,8 @@ class Training:
             show(*matrix_lines(scores))
         else:
             show("", data_line(scores["data"]), *score_lines(scores, width))
+
+
+def _probability(settings):
+    """Texts get probabilities unless -b 0 says otherwise."""
+    return 1 if settings["probability"] is None else settings["probability"]

@@ -1,0 +1,121 @@
+"""Contests: problems by name or from files, each algorithm's row as it is known."""
+
+import os
+
+import numpy as np
+
+from symsvm.cli.errors import Refused
+from symsvm.cli.inputs import filled, read_table
+from symsvm.cli.output import grid
+
+__all__ = ["compared", "problem_of"]
+
+_HEAD = ("model", "algorithm", "P", "above P*", "gap", "score", "vectors", "steps", "seconds", "stopped")
+
+
+def compared(names, directory, options, out):
+    """Run the contest, show a table for each problem, and write the report if there is a directory for it."""
+    from symsvm import comparison
+
+    if directory is not None:
+        import matplotlib as mpl
+
+        mpl.use("Agg")  # files only
+    asked = options["algorithms"].split(",") if options["algorithms"] else None
+    run = {"algorithms": asked, **{name: options[name] for name in ("tol", "time_limit", "mode")}}
+    problems = [problem_of(name, options) for name in names or comparison.PROBLEMS]
+    if directory is not None:
+        entries = comparison.report(problems, directory, show=lambda text: None, **run)
+    else:
+        entries = [entry for problem in problems for entry in _contest(problem, run, out)]
+    if not entries:
+        raise Refused(f"no algorithm is called {options['algorithms']!r}: see symsvm.list_solvers().")
+    for problem in problems:
+        own = [entry for entry in entries if entry.problem is problem]
+        m, d = problem.X.shape
+        out.show(
+            grid(
+                _HEAD,
+                [_cells(entry) for entry in own],
+                left=2,
+                title=f"{problem.name}: {m} x {d}, {problem.kernel!r}, C = {problem.C:g}",
+            )
+        )
+    found = comparison.findings(entries)
+    out.show(*(f"- {sentence}" for sentence in found))
+    if directory is not None:
+        out.show(f"written to {os.path.join(directory, 'report.md')}")
+    out.finish(
+        {"command": "compare", "entries": [_row(entry) for entry in entries], "findings": found, "output": directory}
+    )
+
+
+def _contest(problem, run, out):
+    from symsvm.comparison import contest
+
+    if not out.draws:
+        yield from contest(problem, **run)
+        return
+    with out.aside.status(f"{problem.name} ...") as status:
+        for entry in contest(problem, **run):
+            status.update(f"{problem.name}: {entry.algorithm} took {entry.seconds:.2g} s ...")
+            yield entry
+
+
+def problem_of(name, options):
+    """A built-in problem, or one made of a file or of a data set."""
+    from symsvm import RBF, Linear
+    from symsvm.comparison import PROBLEMS, Problem, problem
+    from symsvm.data import SETS, signs, standardise
+
+    if name in PROBLEMS and not os.path.exists(name):
+        return problem(name)
+    if not os.path.exists(name) and name not in SETS:
+        raise Refused(f"{name!r} is no file, no data set, and none of the problems {', '.join(PROBLEMS)}.")
+    from sklearn.model_selection import train_test_split
+
+    table, epsilon = read_table(name), options["epsilon"]
+    if epsilon is None and len(np.unique(table.y)) != 2:
+        raise Refused(f"{name}: algorithms are compared on two classes, or on a regression with --epsilon.")
+    y = signs(table.y) if epsilon is None else table.y.astype("float64")
+    stratify = y if epsilon is None else None
+    X, X_test, y, y_test = train_test_split(
+        filled(table.X, "comparing"), y, train_size=0.75, random_state=0, stratify=stratify
+    )
+    X, X_test = standardise(X, X_test)
+    kernel = Linear() if options["gamma"] == "linear" else RBF.from_gamma(options["gamma"])
+    return Problem(table.name, X, y, X_test, y_test, kernel, options["C"], epsilon)
+
+
+def _row(entry):
+    names = (
+        "algorithm",
+        "P",
+        "excess",
+        "gap",
+        "infeasibility",
+        "score",
+        "vectors",
+        "iterations",
+        "seconds",
+        "stopped",
+        "memory",
+    )
+    return {"problem": entry.problem.name, "model": str(entry.model), **{name: getattr(entry, name) for name in names}}
+
+
+def _cells(entry):
+    vectors = "" if entry.vectors is None else f"{100 * entry.vectors:.0f} %"
+    gap = "" if entry.gap is None or np.isnan(entry.gap) else f"{entry.gap:.1e}"
+    return (
+        str(entry.model),
+        entry.algorithm,
+        f"{entry.P:.6g}",
+        f"{entry.excess:.1e}",
+        gap,
+        f"{entry.score:.3f}",
+        vectors,
+        entry.iterations,
+        f"{entry.seconds:.3g}",
+        entry.stopped,
+    )

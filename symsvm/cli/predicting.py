@@ -1,0 +1,104 @@
+"""Predictions: of a model, for the points of a file, by the block; and how they are written."""
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from symsvm.cli.inputs import fitting, table_for
+from symsvm.cli.machine import machine_of
+
+__all__ = ["Predictions", "predictions", "told", "written"]
+
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The labels of some points, the columns beside them, and how many labels were right, None without labels.
+
+    Attributes
+    ----------
+    names, columns : the heads and the numbers (n, len(names)) beside the labels.
+    truth : the labels that the file has, or None.
+    """
+
+    labels: np.ndarray
+    what: str | None
+    names: list
+    columns: np.ndarray
+    truth: Any
+
+
+def predictions(model, file, what, data):
+    """Read a file and predict every point of it; `data` are the options of the reader."""
+    machine = machine_of(model)
+    table = table_for(model, file, data, supervised=False)
+    X = fitting(model, table)
+    n = len(X) if isinstance(X, list) else X.shape[0]
+    blocks = [X[i : i + _BLOCK] for i in range(0, n, _BLOCK)]
+    labels = np.concatenate([model.predict(block) for block in blocks])
+    columns, names = np.empty((len(labels), 0)), []
+    if what is not None:
+        method = model.predict_proba if what == "probabilities" else model.decision_function
+        columns = np.concatenate([np.asarray(method(block)) for block in blocks]).reshape(n, -1)
+        names = _names(machine, what, columns.shape[1])
+    return Predictions(labels, what, names, columns, table.y)
+
+
+def _names(machine, what, width):
+    """The heads of the columns."""
+    classes = [str(c) for c in getattr(machine, "classes_", ())]
+    if what == "probabilities":
+        return [f"p({c})" for c in classes]
+    return (
+        ["decision"]
+        if width == 1
+        else [f"f({c})" for c in classes]
+        if width == len(classes)
+        else list(map(str, range(width)))
+    )
+
+
+def _lines(found):
+    if found.names:
+        yield ",".join(["label", *map(_quoted, found.names)])
+    for label, row in zip(found.labels.tolist(), found.columns.tolist(), strict=True):
+        yield ",".join([_quoted(str(label)) if found.names else str(label), *map(repr, row)])
+
+
+def _quoted(text):
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text
+
+
+def written(found, path, out):
+    """Write the predictions to a file, as JSON or to stdout."""
+    document = {"command": "predict", "predictions": found.labels, "output": path}
+    if found.what is not None:
+        document |= {"columns": found.names, found.what: found.columns}
+    if path is not None:
+        from symsvm.replacement import replacing
+
+        with replacing(Path(path)) as file:
+            file.write("".join(f"{line}\n" for line in _lines(found)).encode())
+    elif not (out.as_json or out.quiet):
+        with contextlib.closing(_lines(found)) as lines:
+            for line in lines:
+                sys.stdout.write(f"{line}\n")
+    out.finish(document)
+
+
+def told(found, out):
+    """Say on stderr how many predictions agree with the labels of the file, where it has any."""
+    if found.truth is None or out.quiet:
+        return
+    y, n = found.truth, len(found.labels)
+    if found.labels.dtype.kind == "f" and np.asarray(y).dtype.kind in "fiu":
+        error = float(np.mean((found.labels - y) ** 2))
+        out.aside.print(f"Mean squared error = {error:.6g} (regression)")
+    elif np.isin(y, found.labels).any():
+        correct = int(np.sum(found.labels == y))
+        out.aside.print(f"Accuracy = {100 * correct / n:.6g}% ({correct}/{n}) (classification)")
