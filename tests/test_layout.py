@@ -50,6 +50,7 @@ ORDER = (
     "text",
     "contribution",
     "files",
+    "tuning",
     "plot",
     "comparison",
     "serve",

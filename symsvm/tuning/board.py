@@ -1,0 +1,72 @@
+"""Board: what the fits of a search have come to, written by all of its threads."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Board", "Step"]
+
+_RANK = {"done": 0, "not converged": 1, "interrupted": 2, "not run": 3}  # others, the failures, come first
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fit that is done: what a function given as `progress` sees.
+
+    Attributes
+    ----------
+    done, total : fits so far, and of this round of the search.
+    params : the parameters of the fit.
+    fold : its number.
+    score : of the points held out; nan if the fit failed.
+    status : "done", "not converged", or what went wrong.
+    """
+
+    done: int
+    total: int
+    params: dict
+    fold: int
+    score: float
+    status: str
+
+
+class Board:
+    """Scores, seconds and statuses of some cells of a grid, (cells, folds)."""
+
+    def __init__(self, cells, folds, progress=None):
+        self.cells, self._progress = cells, progress
+        shape = len(cells), folds
+        self.scores, self.seconds = np.full(shape, np.nan), np.zeros(shape)
+        self.status = np.full(shape, "not run", dtype=object)
+        self.errors, self.is_stopped = [], False
+        self._done, self._lock = 0, threading.Lock()
+
+    def fit(self, cell, fold, work):
+        """Let `work()`, which returns a score and whether the fit converged, be the fit of a cell in a fold."""
+        began = time.perf_counter()
+        try:
+            score, converged = work()
+            status = "done" if converged else "not converged"
+        except Exception as error:  # whatever is wrong with one cell is no reason to lose the others
+            score, status = np.nan, f"failed: {error}"
+            self.errors.append(error)
+        except KeyboardInterrupt:
+            self.status[cell, fold] = "interrupted"
+            raise
+        with self._lock:
+            self.scores[cell, fold], self.status[cell, fold] = score, status
+            self.seconds[cell, fold] = time.perf_counter() - began
+            self._done += 1
+            if self._progress is not None:
+                step = Step(self._done, self.scores.size, self.cells[cell], fold, float(score), status)
+                self.is_stopped |= bool(self._progress(step))
+
+    def stop(self):
+        """Let no other fit begin, and those under way end."""
+        self.is_stopped = True
+
+    def statuses(self):
+        """One word or sentence a cell: that of its worst fold."""
+        return [max(row, key=lambda text: _RANK.get(text, 4)) for row in self.status.tolist()]

@@ -1,0 +1,66 @@
+"""Crew: the threads that work on the tasks of a search, and what ends them."""
+
+import threading
+import warnings
+from collections import deque
+
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+__all__ = ["work"]
+
+
+def work(tasks, board, workers):
+    """Run the tasks: first those that need the main thread, then the others in `workers` threads.
+
+    Ctrl-C ends all of them soon; what is on the board by then stays. A fit that has not converged says so there, and
+    does not warn.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            for task in tasks:
+                if not (task.is_parallel and workers > 1):
+                    _run(task, board)
+            if workers > 1:
+                _in_threads([task for task in tasks if task.is_parallel], board, workers)
+        except KeyboardInterrupt:
+            board.stop()
+
+
+def _run(task, board):
+    if not board.is_stopped:
+        task.run(board)
+
+
+def _in_threads(tasks, board, workers):
+    from symsvm.ops.alone import on_one_core  # Numba is loaded when it is first needed
+
+    left, errors, lock = deque(tasks), [], threading.Lock()
+
+    def following():
+        with lock:
+            return left.popleft() if left else None
+
+    def run():
+        try:
+            with on_one_core():  # each thread has a core of its own
+                for task in iter(following, None):
+                    _run(task, board)
+        except BaseException as error:  # for the thread that waits
+            errors.append(error)
+            board.stop()
+
+    with threadpool_limits(1, user_api="blas"):
+        threads = [threading.Thread(target=run, name=f"tune-{k}") for k in range(min(workers, len(tasks)))]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            board.stop()
+            for thread in threads:
+                thread.join()
+    if errors:
+        raise errors[0]

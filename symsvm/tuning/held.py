@@ -1,0 +1,92 @@
+"""Held: the kernel between all points of a search, for every fold and every C."""
+
+import threading
+
+import numpy as np
+
+from symsvm.gram import Gram
+from symsvm.oracle import Oracle
+
+__all__ = ["HeldMatrix", "HeldPoints", "bytes_of"]
+
+# Points of which everything is computed in float64, as `Gram` does.
+_FEW = 256
+# Compiled functions of PyTensor are not made for two threads.
+_BUILDING = threading.Lock()
+
+
+def bytes_of(m):
+    """The bytes that a search over m points takes for one matrix, with a working set of it in float32."""
+    return 12 * m * m
+
+
+class HeldMatrix:
+    """K(x_i, x_j) of all points in float64, computed once: folds train and are judged on parts of it.
+
+    Parameters
+    ----------
+    X : points (m, d), dense or CSR, float64.
+    room : an array of at least m^2 numbers to write the matrix to; memory that was used before is cheaper.
+    """
+
+    def __init__(self, kernel, X, room):
+        m = X.shape[0]
+        self.kernel = kernel
+        self.width = X.nnz / m if hasattr(X, "tocsr") else X.shape[1]
+        self.K = room[: m * m].reshape(m, m)
+        with _BUILDING:
+            kernel.check_points(X)
+            Oracle(kernel).pairs(X, X).block(out=self.K)
+
+    def part(self, rows):
+        """The Gram matrix of some of the points."""
+        return _Part(self, rows)
+
+    def values(self, rows, columns, coef):
+        """sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
+        from symsvm.tuning.matrix_loops import gather  # Numba is loaded when it is first needed
+
+        K = np.empty((len(rows), len(columns)))
+        gather(self.K, rows, columns, K)
+        return K @ coef
+
+
+class _Part:
+    """The Gram matrix of some of the points of a `HeldMatrix`, as solvers use `symsvm.gram.Gram`."""
+
+    entries = 0  # none is computed any more
+
+    def __init__(self, held, rows):
+        self._held, self._rows, self.m = held, rows, len(rows)
+        self.kernel, self.width = held.kernel, held.width
+        self.is_exact = self.m <= _FEW
+        self.keeps, self.kept = False, None
+
+    def block(self, rows, columns, out):
+        """Write K of the chosen points to the first columns of `out`, in its type."""
+        from symsvm.tuning.matrix_loops import gather
+
+        gather(self._held.K, self._rows[rows], self._rows[columns], out)
+
+    def product(self, q, rows, columns, out, *, exact):
+        """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
+        from symsvm.tuning.matrix_loops import product
+
+        rows = self._rows if rows is None else self._rows[rows]
+        product(self._held.K, rows, self._rows[columns], np.asarray(q, dtype="float64"), out)
+
+
+class HeldPoints:
+    """The same without a matrix, for more points than the memory is for: rows of working sets are kept at least."""
+
+    def __init__(self, kernel, X):
+        self.kernel, self.X = kernel, X
+        kernel.check_points(X)
+
+    def part(self, rows):
+        """The Gram matrix of some of the points."""
+        return Gram(self.kernel, self.X[rows])
+
+    def values(self, rows, columns, coef):
+        """sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
+        return Oracle(self.kernel).matvec(self.X[rows], self.X[columns], coef)

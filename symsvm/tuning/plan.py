@@ -1,0 +1,66 @@
+"""Plan: which fits of a search share what, and the tasks that this makes."""
+
+import joblib
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from symsvm.tuning.held import bytes_of
+from symsvm.tuning.shared import can_share
+from symsvm.tuning.sheet import Rooms, checked
+from symsvm.tuning.tasks import Alone, Path, Prepared, machine_of, sheets
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """The tasks of a round: cells of a grid, fitted in every fold.
+
+    Fits share the points that the steps before a machine have made of a fold (or the given points, where there are no
+    steps: then all folds share them), over these the matrix of a kernel, and over that a path of solutions.
+
+    Parameters
+    ----------
+    estimator, X, y, cells : what is fitted, to what, and with which parameters.
+    folds : pairs (train, test) of indices.
+    score : the function of (model, X, y).
+    is_plain : whether `score` looks at predictions only, so that indices may stand for the points.
+    workers, memory : the most threads, and bytes of their matrices together.
+    """
+
+    def __init__(self, estimator, X, y, cells, folds, score, *, is_plain, workers, memory):
+        self.X, self.y, self.folds, self.score = X, y, folds, score
+        self.models = [clone(estimator).set_params(**cell) for cell in cells]
+        self.shares = [is_plain and can_share(machine_of(model)) for model in self.models]
+        room = int(memory // bytes_of(max(len(train) + len(test) for train, test in folds)))
+        self.rooms, self.workers = Rooms() if room else None, max(1, min(workers, room))
+        every = range(len(folds))
+        keys = [_before(model, cell) if is_plain else None for model, cell in zip(self.models, cells, strict=True)]
+        self.tasks = []
+        for key in dict.fromkeys(keys):
+            group = [i for i, other in enumerate(keys) if other == key]
+            if key is None:
+                self.tasks += self._over_given_points(group)
+            else:
+                self.tasks += [Prepared(self, fold, group) for fold in every]
+
+    def _over_given_points(self, cells):
+        alone, share = ([i for i in cells if self.shares[i] == wanted] for wanted in (False, True))
+        found = []
+        if share:
+            X = checked(machine_of(self.models[share[0]]), self.X, self.y)
+            found, wrong = sheets(self, share, X, {fold: train for fold, (train, _) in enumerate(self.folds)})
+            alone = sorted([*alone, *wrong])
+        tasks = [Alone(self, fold, alone) for fold in range(len(self.folds))] if alone else []
+        return tasks + [Path(self, sheet, fold, self.folds[fold]) for sheet in found for fold in sheet.folds]
+
+    def targets(self, fold):
+        """The targets of the training points of a fold, and of those held out; None where there are none."""
+        return (None, None) if self.y is None else tuple(_safe_indexing(self.y, rows) for rows in self.folds[fold])
+
+
+def _before(model, cell):
+    """What tells the steps before the machine from those of other cells; None if there are none."""
+    if len(getattr(model, "steps", ())) < 2:
+        return None
+    name = model.steps[-1][0]
+    return joblib.hash({key: value for key, value in cell.items() if key.partition("__")[0] != name})
