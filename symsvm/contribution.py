@@ -1,7 +1,7 @@
 """Contributions: what a decision is made of, term by term.
 
     f(x) = b + sum_j w_j x_j          features (words) of a linear machine
-    f(x) = b + sum_j q_j K(x_j, x)    support vectors of a kernel machine (Eq. 26)
+    f(x) = b + sum_j q_j K(x_j, x)    support vectors of a kernel machine (Eq. 28)
 
 Nothing is estimated: the terms add up to the decision, to rounding.
 """
@@ -112,7 +112,8 @@ def contributions(model, x, *, label=None, by=None):
     by = _way(machine, by)
     names, weights, values, decisions = (_of_features if by == "features" else _of_vectors)(machine, x, names)
     rows = zip(_sides(machine), decisions, np.ravel(machine.intercept_), weights, strict=True)
-    probabilities = machine.predict_proba(x)[0] if hasattr(machine, "predict_proba") else None
+    calibrated = getattr(machine, "calibration", None) is not None
+    probabilities = machine._calibration.probabilities(machine._decide(x))[0] if calibrated else None
     found = []
     for (plus, minus, c), decision, intercept, w in rows:
         if label is None or label in (plus, minus):
@@ -120,8 +121,9 @@ def contributions(model, x, *, label=None, by=None):
             terms = _largest_first(names, w, values)
             found.append(Contributions(plus, minus, float(decision), float(intercept), *terms, by, p))
     if not found:
-        known = ", ".join(repr(name) for name in getattr(machine, "classes_", np.array([1])).tolist())
-        raise ValueError(f"label must be one of {known}, got {label!r}.")
+        known = getattr(machine, "classes_", np.array([])).tolist()
+        wanted = f"one of {', '.join(map(repr, known))}" if known else "left out, for the model has no classes"
+        raise ValueError(f"label must be {wanted}, got {label!r}.")
     return found
 
 
@@ -134,7 +136,8 @@ def _seen(model, x):
     elif isinstance(x, str):
         raise TypeError("x must be a row of numbers, got a string: the model is not one of texts.")
     else:
-        rows = x if np.ndim(x) == 2 else np.reshape(x, (1, -1))
+        x = x if hasattr(x, "ndim") else np.asarray(x)
+        rows = x if x.ndim == 2 else np.reshape(x, (1, -1))
         if rows.shape[0] != 1:
             raise ValueError(f"x must be one point, got {rows.shape[0]}.")
     if not isinstance(model, Pipeline):
@@ -186,7 +189,7 @@ def _decisions(machine, x):
     """f(x) of each problem, by the way that predictions go."""
     if isinstance(machine, KernelMachine):
         return machine._values(x, machine._coefficients())[0] + machine.intercept_
-    return machine.predict(x) if isinstance(machine, LinearSVR) else machine._values(x)[0]
+    return np.ravel(machine._values(x))
 
 
 def _sides(machine):

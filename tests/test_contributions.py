@@ -133,7 +133,7 @@ def test_a_linear_kernel_has_both_kinds_of_terms():
 def test_precomputed_matrices():
     gram = X @ X.T
     model = SVC(kernel="precomputed").fit(gram, TWO)
-    (found,) = contributions(model, X @ x)
+    (found,) = contributions(model, [(X @ x).tolist()])
     adds_up(found)
     assert found.decision == model.decision_function([X @ x])[0]
 
@@ -154,8 +154,10 @@ def test_words():
 def test_names_of_columns():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
-    for model in (LinearSVC(), make_pipeline(StandardScaler(), LinearSVC())):
+    calibrated = LinearSVC(calibration="sigmoid", random_state=0)
+    for model in (calibrated, LinearSVR(), SVC(kernel="linear"), make_pipeline(StandardScaler(), LinearSVC())):
         (found,) = contributions(model.fit(table, TWO), table[:1])
+        adds_up(found)
         assert sorted(found.names.tolist()) == ["a", "b", "c", "d"]
 
 
@@ -178,6 +180,8 @@ def test_what_has_no_contributions():
         contributions(model, x[:3])
     with pytest.raises(ValueError, match="label must be one of 'setosa', 'versicolor', 'virginica', got 'rose'"):
         contributions(model, x, label="rose")
+    with pytest.raises(ValueError, match="label must be left out, for the model has no classes, got 1"):
+        contributions(SVR().fit(X, y), x, label=1)
     with pytest.raises(ValueError, match="by='features' needs a linear machine"):
         contributions(model, x, by="features")
     with pytest.raises(ValueError, match="by='support vectors' needs a kernel machine: LinearSVC keeps none"):
