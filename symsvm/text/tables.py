@@ -22,46 +22,51 @@ _LIMIT = threading.Lock()
 
 def _lines(path, encoding):
     """The lines of a file as text, with their ends."""
+    number, rest = 0, b""
     with Source(path) as source:
-        rest, number = b"", 0
-        for piece in itertools.chain(iter(lambda: source.read(_PIECE), b""), [None]):
-            *whole, rest = [rest] if piece is None else (rest + piece).split(b"\n")
-            if piece is None and rest:
-                whole.append(rest)
+        while piece := source.read(_PIECE):
+            *whole, rest = (rest + piece).split(b"\n")
             for line in whole:
                 number += 1
                 yield decoded(path, line + b"\n", encoding, number)
             if len(rest) > _LINE:
                 raise DataError(path, f"the line has more than {_LINE >> 20} MiB.", number + 1)
+    if rest:
+        yield decoded(path, rest, encoding, number + 1)
 
 
 def read_csv(path, text, label, encoding):
     """Texts and labels from two columns, by the names of a header, or by numbers where there is none."""
-    lines = _lines(path, encoding)
-    first = next(lines, None)
-    if first is None:
+    rows = _rows(path, encoding)
+    if not rows:
         raise DataError(path, "it is empty.")
+    width = len(rows[0][1])
+    of_text, of_label = _columns(path, (text, label), *rows[0])
+    texts, labels = [], []
+    for line, row in rows[1:] if isinstance(text, str) else rows:
+        if len(row) != width:
+            raise DataError(path, f"it has {len(row)} columns, the first line has {width}.", line)
+        texts.append(row[of_text])
+        labels.append(_label(path, row[of_label].strip(), line))
+    return _corpora(path, texts, labels)
+
+
+def _rows(path, encoding):
+    """Pairs of a line's number and its fields, for each record that has any."""
+    lines = _lines(path, encoding)
+    first = next(lines, "")
     between = "\t" if str(path).lower().removesuffix(".gz").endswith((".tsv", ".tab")) else max(",;\t", key=first.count)
-    rows = csv.reader(itertools.chain([first], lines), delimiter=between, strict=True)
-    texts, labels, columns, line = [], [], None, 1
+    reader = csv.reader(itertools.chain([first], lines), delimiter=between, strict=True)
+    rows, line = [], 1
     try:
         with _long_fields():
-            for row in rows:
-                if columns is None:
-                    columns = _columns(path, (text, label), row)
-                    if isinstance(text, str):
-                        width, line = len(row), rows.line_num + 1
-                        continue
-                    width = len(row)
+            for row in reader:
                 if row:
-                    if len(row) != width:
-                        raise DataError(path, f"it has {len(row)} columns, the first line has {width}.", line)
-                    texts.append(row[columns[0]])
-                    labels.append(_label(path, row[columns[1]].strip(), line))
-                line = rows.line_num + 1
+                    rows.append((line, row))
+                line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(path, f"it is no line of a table ({brief(error)}).", line) from None
-    return _corpora(path, texts, labels)
+    return rows
 
 
 @contextlib.contextmanager
@@ -75,7 +80,7 @@ def _long_fields():
             csv.field_size_limit(before)
 
 
-def _columns(path, wanted, row):
+def _columns(path, wanted, line, row):
     """The numbers of the columns of the text and the label."""
     if {type(column) for column in wanted} not in ({int}, {str}):
         raise TypeError(f"text and label must be two names, or two numbers of columns, got {wanted!r}.")
@@ -83,7 +88,7 @@ def _columns(path, wanted, row):
     for column in wanted:
         if not (column in names if isinstance(column, str) else -len(row) <= column < len(row)):
             there = f"its columns are {brief(', '.join(map(repr, names)))}"
-            raise DataError(path, f"there is no column {column!r}; {there}: name them with text= and label=.", 1)
+            raise DataError(path, f"there is no column {column!r}; {there}: name them with text= and label=.", line)
     return [names.index(column) if isinstance(column, str) else column for column in wanted]
 
 
