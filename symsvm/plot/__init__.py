@@ -9,6 +9,7 @@ from symsvm.plot.curves import PrecisionRecallDisplay, RocDisplay, precision_rec
 from symsvm.plot.matrix import GramDisplay, gram
 from symsvm.plot.regression import TubeDisplay, tube
 from symsvm.plot.traces import ConvergenceDisplay, convergence
+from symsvm.plot.tuning import SurfaceDisplay, surface
 from symsvm.plot.vectors import SupportVectorsDisplay, support_vectors
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "PrecisionRecallDisplay",
     "RocDisplay",
     "SupportVectorsDisplay",
+    "SurfaceDisplay",
     "TubeDisplay",
     "convergence",
     "decision_boundary",
@@ -25,5 +27,6 @@ __all__ = [
     "precision_recall",
     "roc",
     "support_vectors",
+    "surface",
     "tube",
 ]
