@@ -3,7 +3,6 @@
 import asyncio
 import json
 
-from fastapi import APIRouter
 from fastapi.requests import Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
@@ -14,15 +13,14 @@ from symsvm.serve.openapi import body, problems
 from symsvm.serve.problem import Problem, problem_of
 from symsvm.serve.schemas import Health, Post, Ready
 
-__all__ = ["api"]
+__all__ = ["add_api"]
 
 # Rows whose answers are written down in a thread: between two of them others have their turn.
 _MANY = 64
 
 
-def api(slot, batcher, reader, schemas, metrics):
-    """The router of a service."""
-    router = APIRouter()
+def add_api(app, slot, batcher, reader, schemas, metrics):
+    """Add the routes to an application."""
 
     async def parsed(request, schema):
         """The body of a request as an instance of a schema."""
@@ -32,7 +30,7 @@ def api(slot, batcher, reader, schemas, metrics):
         except ValidationError as error:
             raise problem_of(error) from None
 
-    @router.post(
+    @app.post(
         "/",
         summary="The newsgroup of a post",
         response_model=Post,
@@ -48,7 +46,7 @@ def api(slot, batcher, reader, schemas, metrics):
         _, (answers,) = await batcher.predict([found.post_text])
         return _json(answers.post(0))
 
-    @router.post(
+    @app.post(
         "/v1/predict",
         summary=f"Predictions for {schemas.plural}",
         response_model=schemas.predictions,
@@ -67,7 +65,7 @@ def api(slot, batcher, reader, schemas, metrics):
         written = await asyncio.to_thread(write, *arguments) if len(inputs) > _MANY else write(*arguments)
         return Response(written, media_type=kind)
 
-    @router.post(
+    @app.post(
         "/v1/explain",
         summary=f"What the decision for a {schemas.single} is made of",
         response_model=schemas.explanation,
@@ -79,24 +77,22 @@ def api(slot, batcher, reader, schemas, metrics):
         loaded, told, decisions = await batcher.explain(getattr(found, schemas.single), found.terms)
         return _json({"model": loaded.digest, "prediction": told, "decisions": decisions})
 
-    @router.get("/v1/model", summary="The model: kernel, parameters, labels, certificate")
+    @app.get("/v1/model", summary="The model: kernel, parameters, labels, certificate")
     async def model() -> dict:
         return _json(slot.current.description)
 
-    @router.get("/healthz", summary="The process answers", response_model=Health)
+    @app.get("/healthz", summary="The process answers", response_model=Health)
     async def health():
         return _json({"status": "ok"})
 
-    @router.get("/readyz", summary="A model is there", response_model=Ready, responses={503: {"model": Ready}})
+    @app.get("/readyz", summary="A model is there", response_model=Ready, responses={503: {"model": Ready}})
     async def ready():
         told = {"ready": batcher.running, "model": slot.current.digest, "stale": slot.stale, "message": slot.message}
         return JSONResponse(told, 200 if batcher.running else 503)
 
-    @router.get("/metrics", summary="Counters for Prometheus", response_class=Response)
+    @app.get("/metrics", summary="Counters for Prometheus", response_class=Response)
     async def measured():
         return Response(metrics.text(), media_type=CONTENT_TYPE)
-
-    return router
 
 
 def _json(value):

@@ -7,13 +7,13 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from threadpoolctl import threadpool_limits
 
-from symsvm.serve.api import api
+from symsvm.serve.api import add_api
 from symsvm.serve.batcher import Batcher
 from symsvm.serve.body import BodyReader
 from symsvm.serve.guard import Guard
 from symsvm.serve.metrics import Metrics
 from symsvm.serve.openapi import openapi
-from symsvm.serve.pages import pages
+from symsvm.serve.pages import add_pages
 from symsvm.serve.problem import Problem, answer
 from symsvm.serve.schemas import Schemas
 from symsvm.serve.settings import Settings
@@ -47,8 +47,8 @@ def create_app(model_path, settings=None):
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http)
-    app.include_router(api(slot, batcher, BodyReader(settings), schemas, metrics))
-    app.include_router(pages())
+    add_api(app, slot, batcher, BodyReader(settings), schemas, metrics)
+    add_pages(app)
     app.openapi = openapi(app, settings)
     app.state.slot, app.state.batcher, app.state.metrics = slot, batcher, metrics
     return app

@@ -7,6 +7,7 @@ from symsvm.serve.problem import ProblemBody
 
 __all__ = ["body", "openapi", "problems"]
 
+_PARTS = "#/components/schemas/"
 _MEANING = {
     400: "The body is no JSON.",
     401: "The token is missing or wrong.",
@@ -25,12 +26,12 @@ def problems(*statuses):
 
 def body(schemas, answers=None):
     """The bodies of a route, for its `openapi_extra`: schemas of requests, and of further answers, by media type."""
-    extra = {"requestBody": {"required": True, "content": _content(schemas)}}
-    return extra | {"responses": {"200": {"content": _content(answers)}}} if answers else extra
-
-
-def _content(schemas):
-    return {kind: {"schema": schema.model_json_schema()} for kind, schema in schemas.items()}
+    content = {kind: {"schema": schema.model_json_schema()} for kind, schema in schemas.items()}
+    extra = {"requestBody": {"required": True, "content": content}}
+    if answers:  # parts of the route's own answer, which have a place among the components
+        content = {kind: {"schema": {"$ref": f"{_PARTS}{part.__name__}"}} for kind, part in answers.items()}
+        extra["responses"] = {"200": {"content": content}}
+    return extra
 
 
 def openapi(app, settings):
@@ -50,7 +51,7 @@ def openapi(app, settings):
 def _protect(document):
     """Say which routes ask for the token."""
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    error = {"application/json": {"schema": {"$ref": f"{_PARTS}ProblemBody"}}}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if (method.upper(), path) not in OPEN:

@@ -3,26 +3,23 @@
 import hashlib
 from importlib import resources
 
-from fastapi import APIRouter
 from fastapi.requests import Request
 from fastapi.responses import Response
 
 from symsvm.serve.guard import ASSETS
 
-__all__ = ["pages"]
+__all__ = ["add_pages"]
 
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def pages():
-    """The router of the pages and their files."""
-    router = APIRouter(include_in_schema=False)
+def add_pages(app):
+    """Add the pages and their files to an application."""
     folder = resources.files("symsvm.serve") / "page"
     routes = {"index.html": "/", "docs.html": "/docs"}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         route = routes.get(file.name, f"{ASSETS}{file.name}")
-        router.add_api_route(route, _teller(file.read_bytes(), file.name), methods=["GET"])
-    return router
+        app.add_api_route(route, _teller(file.read_bytes(), file.name), methods=["GET"], include_in_schema=False)
 
 
 def _teller(content, name):

@@ -8,7 +8,9 @@ from pydantic import BaseModel, Field
 __all__ = ["Problem", "ProblemBody", "answer", "problem_of"]
 
 
-class _Error(BaseModel):
+class Error(BaseModel):
+    """What is wrong."""
+
     code: str = Field(description="a word for programs", examples=["missing"])
     field: str | None = Field(description="the part of the request that is wrong", examples=["rows[3][1]"])
     message: str = Field(description="a sentence for people", examples=["rows[3][1] must be a finite number."])
@@ -17,7 +19,7 @@ class _Error(BaseModel):
 class ProblemBody(BaseModel):
     """The body of every answer that is no success."""
 
-    error: _Error
+    error: Error
 
 
 class Problem(Exception):
@@ -48,7 +50,7 @@ def problem_of(error, *, prefix=""):
         why = " ".join(str(context.get("error", "")).split())[:200]
         return Problem(400, "malformed", f"{place} is no JSON: {why}.", field="body" if not prefix else place)
     name = prefix + (_name(where) or "body")
-    if kind in ("too_long", "too_short") and len(where) == 1:
+    if kind in ("too_long", "too_short") and where in (("rows",), ("texts",)):
         status, code = (413, "too_many") if kind == "too_long" else (422, "too_few")
         most, found = context.get("max_length"), context.get("actual_length")
         wanted = f"at most {most} entries, got {found}: send them in parts" if most else "at least one entry"
