@@ -52,7 +52,7 @@ class Board:
         except Exception as error:  # whatever is wrong with one cell is no reason to lose the others
             score, status = np.nan, f"failed: {error}"
             self.errors.append(error)
-        except KeyboardInterrupt:
+        except BaseException:  # Ctrl-C, or the end of the search in another thread
             self.status[cell, fold] = "interrupted"
             raise
         with self._lock:

@@ -7,6 +7,8 @@ from collections import deque
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from symsvm.tuning.shared import Stopped
+
 __all__ = ["work"]
 
 
@@ -24,7 +26,7 @@ def work(tasks, board, workers):
                     _run(task, board)
             if workers > 1:
                 _in_threads([task for task in tasks if task.is_parallel], board, workers)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Stopped):
             board.stop()
 
 

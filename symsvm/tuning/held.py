@@ -5,6 +5,7 @@ import threading
 import numpy as np
 
 from symsvm.gram import Gram
+from symsvm.kernels import Precomputed
 from symsvm.oracle import Oracle
 
 __all__ = ["HeldMatrix", "HeldPoints", "bytes_of"]
@@ -37,6 +38,8 @@ class HeldMatrix:
         with _BUILDING:
             kernel.check_points(X)
             Oracle(kernel).pairs(X, X).block(out=self.K)
+        if not np.isfinite(np.diagonal(self.K)).all():
+            raise ValueError(f"the kernel {kernel!r} is not finite on these points: scale X.")
 
     def part(self, rows):
         """The Gram matrix of some of the points."""
@@ -58,7 +61,7 @@ class _Part:
 
     def __init__(self, held, rows):
         self._held, self._rows, self.m = held, rows, len(rows)
-        self.kernel, self.width = held.kernel, held.width
+        self.kernel, self.X, self.width = Precomputed(held.K), rows[:, None], held.width
         self.is_exact = self.m <= _FEW
         self.keeps, self.kept = False, None
 

@@ -17,7 +17,7 @@ from symsvm.solvers import Decomposition
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.solvers.registry import chosen
 
-__all__ = ["Session", "can_share", "shared"]
+__all__ = ["Session", "Stopped", "can_share", "shared"]
 
 
 def can_share(machine):
@@ -33,6 +33,10 @@ def can_share(machine):
     if not isinstance(machine.kernel, (str, Kernel)):
         return False
     return isinstance(chosen(machine.solver, KernelDual.problem), Decomposition)
+
+
+class Stopped(BaseException):
+    """The search was stopped while a fit was under way; no error of the fit."""
 
 
 class Session:
@@ -64,14 +68,18 @@ class Session:
         last = self._last[slot] if slot < len(self._last) else None
         if last is not None and (last.stopped != "tol" or last.program.n != program.n):
             last = None
-        options |= {"start": last, "is_psd": self.held.kernel.is_psd, "callback": lambda info: self.is_stopped()}
+        options |= {"start": last, "is_psd": self.held.kernel.is_psd, "callback": self._look_up}
         solution = solve_dual(program, part, **options)
-        if solution.stopped in ("callback", "interrupt"):
+        if solution.stopped == "interrupt":
             raise KeyboardInterrupt
         # Nobody asks for certificates here, and what they are made from is not kept alive.
         solution = dataclasses.replace(solution, certify=None)
         self._last[slot : slot + 1] = [solution]
         return solution
+
+    def _look_up(self, info):
+        if self.is_stopped():
+            raise Stopped
 
 
 class _Bound:

@@ -1,5 +1,6 @@
 """Tasks: the fits of a search, in groups that share something; a task is what one fold of a group has to do."""
 
+import contextlib
 import functools
 
 import joblib
@@ -75,7 +76,7 @@ class Alone:
     is_parallel = False
 
     def __init__(self, plan, fold, cells):
-        self.plan, self.fold, self.cells = plan, fold, cells
+        self.plan, self.fold, self.cells, self._path = plan, fold, cells, _LinearPath()
 
     def run(self, board):
         """Fit the cells, and write on the board what comes of it."""
@@ -89,23 +90,38 @@ class Alone:
 
     def fit(self, board, i, model, points):
         """Fit one cell to given points."""
-        y_train, y_test = self.plan.targets(self.fold)
+        model, (y_train, y_test) = clone(model), self.plan.targets(self.fold)
 
         def fit():
             machine = machine_of(model)
-            is_linear = isinstance(machine, (LinearSVC, LinearSVR))
-            if is_linear:
-                others = {name: value for name, value in machine.get_params().items() if name != "C"}
-                before, self._last = getattr(self, "_last", None), (joblib.hash(others), machine)
-                if before is not None and before[0] == self._last[0]:
-                    machine.warm_start, machine._solutions = True, before[1]._solutions
-            model.fit(points[0], y_train)
+            with self._path.along(machine):
+                model.fit(points[0], y_train)
             if any(solution.stopped == "interrupt" for solution in getattr(machine, "_solutions", ())):
                 raise KeyboardInterrupt
             return self.plan.score(model, points[1], y_test), _converged(machine)
 
         if not board.is_stopped:
             board.fit(i, self.fold, fit)
+
+
+class _LinearPath:
+    """Linear machines that differ in C only: each begins at the weights of the last."""
+
+    def __init__(self):
+        self._others, self._solutions = None, None
+
+    @contextlib.contextmanager
+    def along(self, machine):
+        """Let the fit inside begin where the last one ended."""
+        if not isinstance(machine, (LinearSVC, LinearSVR)):
+            yield
+            return
+        others = joblib.hash({name: value for name, value in machine.get_params().items() if name != "C"})
+        if others == self._others:
+            machine.warm_start, machine._solutions = True, self._solutions
+        self._others = None
+        yield
+        self._others, self._solutions = others, machine._solutions
 
 
 class Prepared:
@@ -121,9 +137,12 @@ class Prepared:
         share = [i for i in self.cells if plan.shares[i]]
 
         def prepare():
-            steps, (y, _) = clone(plan.models[self.cells[0]][:-1]), plan.targets(self.fold)
-            inside = steps.fit_transform(_safe_indexing(plan.X, train), y)
-            outside = steps.transform(_safe_indexing(plan.X, test))
+            inside, outside = _safe_indexing(plan.X, train), _safe_indexing(plan.X, test)
+            for _, step in plan.models[self.cells[0]].steps[:-1]:
+                if step is not None and step != "passthrough":
+                    step = clone(step)
+                    inside = step.fit_transform(inside, plan.targets(self.fold)[0])
+                    outside = step.transform(outside)
             both = _stacked(inside, outside)
             if share:
                 both = checked(machine_of(plan.models[share[0]]), both, None)
