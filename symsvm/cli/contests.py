@@ -24,26 +24,19 @@ def compared(names, directory, options, out):
     asked = options["algorithms"].split(",") if options["algorithms"] else None
     run = {"algorithms": asked, **{name: options[name] for name in ("tol", "time_limit", "mode")}}
     problems = [problem_of(name, options) for name in names or comparison.PROBLEMS]
-    if directory is not None:
-        entries = comparison.report(problems, directory, show=lambda text: None, **run)
-    else:
-        entries = [entry for problem in problems for entry in _contest(problem, run, out)]
+    written = directory is not None
+    entries = comparison.report(problems, directory, show=lambda text: None, **run) if written else []
+    for problem in problems:
+        own = [entry for entry in entries if entry.problem is problem] or list(_contest(problem, run, out))
+        entries += [] if written else own
+        m, d = problem.X.shape
+        title = f"{problem.name}: {m} x {d}, {problem.kernel!r}, C = {problem.C:g}"
+        out.show(grid(_HEAD, [_cells(entry) for entry in own], left=2, title=title))
     if not entries:
         raise Refused(f"no algorithm is called {options['algorithms']!r}: see symsvm.list_solvers().")
-    for problem in problems:
-        own = [entry for entry in entries if entry.problem is problem]
-        m, d = problem.X.shape
-        out.show(
-            grid(
-                _HEAD,
-                [_cells(entry) for entry in own],
-                left=2,
-                title=f"{problem.name}: {m} x {d}, {problem.kernel!r}, C = {problem.C:g}",
-            )
-        )
     found = comparison.findings(entries)
     out.show(*(f"- {sentence}" for sentence in found))
-    if directory is not None:
+    if written:
         out.show(f"written to {os.path.join(directory, 'report.md')}")
     out.finish(
         {"command": "compare", "entries": [_row(entry) for entry in entries], "findings": found, "output": directory}

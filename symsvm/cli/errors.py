@@ -8,7 +8,6 @@ __all__ = [
     "NOT_CONVERGED",
     "USAGE",
     "BadData",
-    "NotConverged",
     "Refused",
     "sentence_of",
     "translated",
@@ -27,12 +26,6 @@ class BadData(click.ClickException):
     """A file that is not what it should be, or that cannot be read or written: exit code 3."""
 
     exit_code = BAD_DATA
-
-
-class NotConverged(click.ClickException):
-    """A run that ended before there was anything to keep: exit code 1."""
-
-    exit_code = NOT_CONVERGED
 
 
 def translated(error):

@@ -4,7 +4,7 @@ import functools
 
 import click
 
-from symsvm.cli.types import DataFile, Named, Number
+from symsvm.cli.types import DataFile, Named, Number, Several
 
 __all__ = [
     "POSITIVE",
@@ -98,10 +98,17 @@ def data_options(function):
     )
 
 
-def machine_options(function):
-    """The machine, its kernel and its solver; LIBSVM's flags among them."""
+def machine_options(function=None, *, several=False):
+    """The machine, its kernel and its solver, LIBSVM's flags among them; `several` values of a number make a grid."""
+    if function is None:
+        return functools.partial(machine_options, several=several)
     machine, solver = section("Machine"), section("Solver")
     types = (*TYPES.values(), "linear-svc", "linear-svr")
+    numbers = {"C": POSITIVE, "gamma": Number(words=("scale", "auto"), positive=True), "degree": click.INT}
+    numbers |= {"coef0": Number(), "nu": POSITIVE, "epsilon": Number()}
+    if several:
+        even = ("degree", "coef0", "nu", "epsilon")
+        numbers = {name: Several(each, powers=name not in even) for name, each in numbers.items()}
     return _stacked(
         function,
         [
@@ -118,18 +125,22 @@ def machine_options(function):
                 type=Named((*KERNELS.values(), "laplacian"), KERNELS),
                 help="The kernel; LIBSVM's 0 to 4 too. Default: rbf.",
             ),
-            machine("-c", "-C", "--cost", "C", type=POSITIVE, help="The penalty C. Default: 1."),
+            machine("-c", "-C", "--cost", "C", type=numbers["C"], help="The penalty C. Default: 1."),
             machine(
                 "-g",
                 "--gamma",
-                type=Number(words=("scale", "auto"), positive=True),
+                type=numbers["gamma"],
                 help="gamma of the kernel; scale is 1 / (d var X), auto 1 / d. Default: scale; auto, as LIBSVM has it, "
                 "with a number after -s or -t.",
             ),
-            machine("-d", "--degree", type=int, help="The degree of a polynomial. Default: 3."),
-            machine("-r", "--coef0", type=Number(), help="The constant of a polynomial or a sigmoid. Default: 0."),
-            machine("-n", "--nu", type=POSITIVE, help="nu of nu-svc, nu-svr and one-class. Default: 0.5."),
-            machine("-p", "--epsilon", type=Number(), help="Half the width of a regression's tube. Default: 0.1."),
+            machine("-d", "--degree", type=numbers["degree"], help="The degree of a polynomial. Default: 3."),
+            machine(
+                "-r", "--coef0", type=numbers["coef0"], help="The constant of a polynomial or a sigmoid. Default: 0."
+            ),
+            machine("-n", "--nu", type=numbers["nu"], help="nu of nu-svc, nu-svr and one-class. Default: 0.5."),
+            machine(
+                "-p", "--epsilon", type=numbers["epsilon"], help="Half the width of a regression's tube. Default: 0.1."
+            ),
             machine(
                 "--class-weight",
                 "class_weight",

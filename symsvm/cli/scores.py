@@ -5,7 +5,7 @@ import numpy as np
 from symsvm.cli.machine import machine_of
 from symsvm.cli.output import facts, grid, styled
 
-__all__ = ["kind_of", "score_lines", "scored", "training_score"]
+__all__ = ["kind_of", "score_lines", "scored", "trained_on", "training_score"]
 
 
 def kind_of(model):
@@ -138,6 +138,17 @@ def score_lines(scores, width):
     if "each" in scores:
         yield from _per_class(scores)
         yield from _confusion(scores, width)
+
+
+def trained_on(model, X, y):
+    """The scores of the training points that one prediction gives."""
+    kind, n = kind_of(model), len(X) if isinstance(X, list) else X.shape[0]
+    if kind == "regressor":
+        return scored(model, X, y)
+    predicted = model.predict(X)
+    counted = int(np.sum(predicted < 0 if kind == "outlier" else predicted == y))
+    names = ("outliers", "outlier_share") if kind == "outlier" else ("correct", "accuracy")
+    return {"kind": kind, "points": n, **dict(zip(names, (counted, counted / n), strict=True))}
 
 
 def training_score(scores):

@@ -3,7 +3,7 @@
 import click
 
 from symsvm.cli.dialects import TrainCommand, psvm_options, settled
-from symsvm.cli.errors import DONE, NOT_CONVERGED, NotConverged, Refused
+from symsvm.cli.errors import DONE, NOT_CONVERGED, Refused
 from symsvm.cli.options import data_options, file_argument, machine_options, output_options, section
 from symsvm.cli.types import DataFile
 
@@ -19,7 +19,7 @@ _EXAMPLES = (
         "As psvm, with its report:",
     ),
 )
-_data, _test = section("Data"), section("Data")
+_data = section("Data")
 
 
 @click.command(cls=TrainCommand, examples=_EXAMPLES)
@@ -27,9 +27,9 @@ _data, _test = section("Data"), section("Data")
 @click.argument("model", required=False)
 @_data("-o", "--output", metavar="MODEL", help="Write the model: .symsvm, .libsvm or .onnx.")
 @data_options
-@_test("--test", type=DataFile(), help="Report on this file too.")
-@_test("--test-labels", type=DataFile(), help="The labels of --test, if in a file of their own.")
-@_test("--test-limit", type=click.IntRange(min=1), metavar="N", help="Take the first N rows of --test.")
+@_data("--test", type=DataFile(), help="Report on this file too.")
+@_data("--test-labels", type=DataFile(), help="The labels of --test, if in a file of their own.")
+@_data("--test-limit", type=click.IntRange(min=1), metavar="N", help="Take the first N rows of --test.")
 @machine_options
 @section("Solver")(
     "-v", "--folds", type=click.IntRange(min=2), metavar="N", help="Cross-validate with N folds, and write no model."
@@ -57,6 +57,4 @@ def command(ctx, **settings):
         training.cross_validate()
         ctx.exit(DONE)
     training.run()
-    if training.interrupted and not settings["output"]:
-        raise NotConverged("interrupted; there was no --output to keep the model in.")
     ctx.exit(DONE if training.converged else NOT_CONVERGED)

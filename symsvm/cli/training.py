@@ -8,7 +8,7 @@ from symsvm.cli.keeping import check_target, keep, opened, size_of
 from symsvm.cli.machine import check_labels, estimator_of, pipeline_of
 from symsvm.cli.output import styled
 from symsvm.cli.psvm_report import machine_lines, matrix_lines
-from symsvm.cli.scores import kind_of, score_lines, scored
+from symsvm.cli.scores import kind_of, score_lines, scored, trained_on
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
 from symsvm.cli.watch import Watch
 
@@ -87,15 +87,17 @@ class Training:
         self.interrupted = watch.stopped
         found = fitted(model, watch.seconds)
         self.document |= found
-        self.converged = found["certificate"]["converged"] == found["certificate"]["problems"]
+        optimal = found["certificate"]["converged"] == found["certificate"]["problems"]
+        self.converged = optimal and not watch.stopped
         if s["output"] is not None:
             keep(model, s["output"])
         if watch.stopped:
-            without = "" if watch.calibrated else ", without probabilities"
-            where = f" is in {s['output']}" if s["output"] else " was not kept, for there is no --output"
-            output.note(f"interrupted: the model, feasible but not optimal{without},{where}.")
-        if table.y is not None:
-            self.document["training"] = scored(model, X, table.y)
+            how = ("optimal" if optimal else "feasible but not optimal") + (
+                "" if watch.calibrated else ", without probabilities"
+            )
+            where = f"is in {s['output']}" if s["output"] else "was not kept, for there is no --output"
+            output.note(f"interrupted: the model, {how}, {where}.")
+        self.document["training"] = trained_on(model, X, table.y)
         self._finish(model, table)
 
     def _finish(self, model, table):

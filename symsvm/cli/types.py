@@ -6,7 +6,7 @@ import os
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["DataFile", "Named", "Number"]
+__all__ = ["DataFile", "Named", "Number", "Several"]
 
 
 class DataFile(click.ParamType):
@@ -75,3 +75,32 @@ class Number(click.ParamType):
             others = f" or {' or '.join(map(repr, self.words))}" if self.words else ""
             self.fail(f"{value!r} is not {kind}{others}.", param, ctx)
         return number
+
+
+class Several(click.ParamType):
+    """Values of another type: 0.1,1,10 as they are, or 0.01:100:5, which is five from the first to the second.
+
+    They are spaced as powers are, for numbers that have words for their defaults or must be positive; whole numbers and
+    the others evenly.
+    """
+
+    def __init__(self, each, *, powers=True):
+        self.each, self.powers = each, powers
+        self.name = "values"
+
+    def convert(self, value, param, ctx):
+        """The list of values."""
+        if isinstance(value, list):
+            return value
+        if ":" not in value:
+            return [self.each.convert(item.strip(), param, ctx) for item in value.split(",")]
+        parts = value.split(":")
+        try:
+            low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+        except (ValueError, IndexError):
+            low, high, count = 0.0, 0.0, 0
+        if len(parts) != 3 or count < 2 or not low < high or (self.powers and low <= 0):
+            self.fail(f"{value!r} is no range: write LOW:HIGH:COUNT, such as 0.01:100:5.", param, ctx)
+        steps = [i / (count - 1) for i in range(count)]
+        spaced = [low * (high / low) ** s if self.powers else low + (high - low) * s for s in steps]
+        return [self.each.convert(repr(number), param, ctx) for number in spaced]

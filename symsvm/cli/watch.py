@@ -5,6 +5,11 @@ import signal
 import threading
 import time
 
+import numpy as np
+
+from symsvm.program import Solution, traced
+from symsvm.solvers.decompose import decompose
+
 __all__ = ["Watch"]
 
 
@@ -31,7 +36,7 @@ class Watch:
         from symsvm.cli.machine import machine_of
 
         machine, problems = machine_of(model), _problems(machine_of(model), y)
-        time_limit, verbose, method = machine.time_limit, machine.verbose, getattr(machine, "calibration", None)
+        verbose, method = machine.verbose, getattr(machine, "calibration", None)
         if method is not None:
             machine.calibration = None  # that comes after the fit, which is there then whatever happens
         began = time.perf_counter()
@@ -44,7 +49,7 @@ class Watch:
         finally:
             for name in ("_solve", "_options"):
                 machine.__dict__.pop(name, None)
-            machine.time_limit, machine.verbose = time_limit, verbose
+            machine.verbose = verbose
         self.seconds = time.perf_counter() - began
         return model
 
@@ -82,16 +87,16 @@ class Watch:
             machine._options = lambda: self._begun() | type(machine)._options(machine)
 
     def _solved(self, machine, program, gram):
-        if self.stopped:
-            machine.time_limit = 0.0
-        self._inside = True
+        self._inside = not self.stopped
         try:
+            if self.stopped:
+                return _begin(machine, program, gram)
             return type(machine)._solve(machine, program, gram)
-        except KeyboardInterrupt:  # it came before there was a point
-            if not self.stopped:
-                raise
-            machine.time_limit = 0.0
-            return type(machine)._solve(machine, program, gram)
+        except KeyboardInterrupt:
+            if self._inside:  # the first one, before there was a point
+                self._inside = False
+                return _begin(machine, program, gram)
+            raise
         finally:
             self._inside = False
             self._advance()
@@ -158,14 +163,27 @@ class Watch:
             self._bar.advance(self._bar.task_ids[0])
 
 
+def _begin(machine, program, gram):
+    """The feasible point that a problem begins at, without a search for what makes the problem hard."""
+    result = decompose(program, gram, tol=machine.tol, max_iter=0)
+
+    def certify():
+        beta = program.weights(result.z)
+        support, Kz = np.flatnonzero(beta), np.zeros(program.m)
+        gram.product(beta[support], None, support, Kz, exact=True)
+        return program.certificate(Kz, result.z, tol=machine.tol, is_psd=gram.kernel.is_psd)
+
+    b, _ = program.multipliers(program.gradient(result.Kz, result.z), result.z)
+    b = (b if len(b) > 1 else float(b[0])) if len(b) else None
+    return Solution(result.z, b, result.z, result.stopped, 0, traced(result.trace), certify, program)
+
+
 class _Cut(BaseException):
     """Ctrl-C while probabilities are calibrated; no solver may take it for a wish to stop early."""
 
 
 def _problems(machine, y):
     """How many problems a fit solves."""
-    import numpy as np
-
     scheme = getattr(machine, "multi_class", None)
     k = 2 if scheme is None else len(np.unique(y))
     if k <= 2 or scheme == "crammer_singer":

@@ -1,0 +1,195 @@
+"""Search: read, search, draw, keep: what `symsvm tune` does."""
+
+import contextlib
+
+import numpy as np
+
+from symsvm.cli.errors import Refused
+from symsvm.cli.inputs import described, filled, read_table
+from symsvm.cli.keeping import check_target, keep, size_of
+from symsvm.cli.machine import check_labels, estimator_of, pipeline_of
+from symsvm.cli.output import grid, styled
+from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
+
+__all__ = ["Search", "powers"]
+
+_NUMBERS = ("C", "gamma", "degree", "coef0", "nu", "epsilon")
+_DATA = ("labels", "format", "header", "zero_based", "limit", "text", "text_column")
+_SHOWN = 10
+
+
+class Search:
+    """One call of `symsvm tune`."""
+
+    def __init__(self, settings, output):
+        self.output = output
+        self.kind = settings["type_"] or ("linear-svc" if settings["text"] else "c-svc")
+        if self.kind == "one-class":
+            raise Refused("one-class has no labels to score with: tune another --type.")
+        self.settings = settings | {"type_": self.kind}
+        scaled = settings["scale"] not in (None, "none")
+        check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
+
+    def run(self):
+        """Search and report; say whether the search was whole and the model, if one is kept, converged."""
+        from symsvm.tuning import tune
+
+        s, output = self.settings, self.output
+        table = read_table(s["file"], is_gram=s["kernel"] == "precomputed", **{name: s[name] for name in _DATA})
+        check_labels(table, self.kind)
+        cells, fixed = self._grid()
+        model = pipeline_of(estimator_of(s | dict.fromkeys(_NUMBERS) | fixed, table.y), s["scale"], s["text"])
+        prefix = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
+        fill = s["scale"] not in (None, "none", "maxabs")
+        X = filled(table.X, f"--scale {s['scale']}") if fill else table.X
+        options = {"folds": s["folds"], "scoring": s["scoring"], "search": s["search"], "n_jobs": s["jobs"]}
+        with self._drawing() as progress, output.heeding(ignore=_shortfalls()):
+            named = {prefix + name: values for name, values in cells.items()}
+            tuning = tune(model, X, table.y, named, random_state=s["seed"], progress=progress, **options)
+        document = {"command": "tune", "data": described(table), **_found(tuning, prefix)}
+        output.show(data_line(document["data"]))
+        self._show(document)
+        if s["plot"]:
+            document["plot"] = _drawn(tuning, s["plot"])
+            output.show(f"drawn: {s['plot']}")
+        converged = self._kept(tuning, document) if s["output"] else True
+        if not tuning.is_complete:
+            output.note("interrupted: the best is that of the cells that were judged by then.")
+        output.finish(document)
+        return tuning.is_complete and converged
+
+    def _grid(self):
+        """The lists of the numbers that are searched over, and the numbers that are not."""
+        s = self.settings
+        given = {name: s[name] for name in _NUMBERS if s[name] is not None}
+        for name, flag in (("C", "log2c"), ("gamma", "log2g")):
+            if s[flag] is not None:
+                if name in given:
+                    raise Refused(f"{name} is given twice, also by --{flag}.")
+                given[name] = powers(s[flag], flag)
+        if not given:
+            given["nu" if self.kind == "nu-svc" else "C"] = (
+                [0.1, 0.2, 0.3, 0.4, 0.5] if self.kind == "nu-svc" else [0.1, 1.0, 10.0, 100.0, 1000.0]
+            )
+            if not self.kind.startswith("linear") and s["kernel"] not in ("linear", "precomputed"):
+                given["gamma"] = [0.001, 0.01, 0.1, 1.0, 10.0]
+        searched = {name: values for name, values in given.items() if len(values) > 1}
+        fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
+        if not searched:
+            raise Refused("there is nothing to search: give several values, such as -c 0.1,1,10.")
+        return searched, fixed
+
+    @contextlib.contextmanager
+    def _drawing(self):
+        if not self.output.draws:
+            yield None
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("fits"),
+            MofNCompleteColumn(),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[best]}"),
+        )
+        with Progress(*columns, console=self.output.aside, transient=True) as bar:
+            task, best = bar.add_task("", best=""), [-np.inf]
+
+            def progress(step):
+                best[0] = max(best[0], step.score)
+                bar.update(task, completed=step.done, total=step.total, best=f"best fold {best[0]:.4f}")
+
+            yield progress
+
+    def _show(self, found):
+        names = list(found["best_params"])
+        order = sorted(range(len(found["cells"])), key=lambda i: _rank(found["cells"][i]))
+        rows = []
+        for i in order[:_SHOWN]:
+            cell = found["cells"][i]
+            score = (
+                ("", "") if cell["mean_score"] is None else (f"{cell['mean_score']:.4f}", f"{cell['std_score']:.4f}")
+            )
+            rows.append(
+                (*(_shown(cell["params"][name]) for name in names), *score, f"{cell['seconds']:.3g}", cell["status"])
+            )
+        more = f", the first {_SHOWN}" if len(order) > _SHOWN else ""
+        title = f"{len(order)} cells in {found['folds']} folds, {found['seconds']:.3g} s; best first{more}"
+        self.output.show(grid([*names, "mean score", "deviation", "seconds", "status"], rows, left=0, title=title))
+        best = ", ".join(f"{name} = {_shown(value)}" for name, value in found["best_params"].items())
+        self.output.show(styled(("best: ", "bold"), (best, "bold green"), f", score {found['best_score']:.4f}"))
+
+    def _kept(self, tuning, document):
+        """Fit the best parameters to all points, keep the model and show it; say whether it converged."""
+        with self.output.heeding():
+            model = tuning.refit()
+        keep(model, self.settings["output"])
+        document |= {"output": self.settings["output"], "refit": fitted(model)}
+        refit = document["refit"]
+        self.output.show("", model_line(refit["model"]), "", fitted_lines(refit))
+        self.output.show("", styled("written to ", (document["output"], "bold"), f", {size_of(document['output'])}"))
+        return refit["certificate"]["converged"] == refit["certificate"]["problems"]
+
+
+def _shortfalls():
+    """Fits that end short of their tolerance are told in the table."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    return (ConvergenceWarning,)
+
+
+def powers(text, flag):
+    """The powers of 2 of grid.py's BEGIN,END,STEP.
+
+    >>> powers("-1,3,2", "log2c")
+    [0.5, 2.0, 8.0]
+    """
+    try:
+        begin, end, step = map(float, text.split(","))
+        count = int((end - begin) / step + 1e-9) + 1
+    except (ValueError, ZeroDivisionError):
+        count = 0
+    if count < 1:
+        raise Refused(f"--{flag} must be BEGIN,END,STEP, such as -5,15,2, got {text!r}.")
+    return [2.0 ** (begin + i * step) for i in range(count)]
+
+
+def _found(tuning, prefix):
+    """What a search has found, as a dict; the names are those of the machine."""
+    table = tuning.table
+
+    def own(params):
+        return {name.removeprefix(prefix): value for name, value in params.items()}
+
+    cells = []
+    for i, params in enumerate(tuning.params):
+        numbers = {name: float(table[name][i]) for name in ("mean_score", "std_score", "seconds")}
+        numbers = {name: value if np.isfinite(value) else None for name, value in numbers.items()}
+        more = {
+            "fold_scores": table["fold_scores"][i],
+            "points": int(table["points"][i]),
+            "status": str(table["status"][i]),
+        }
+        cells.append({"params": own(params), **numbers, **more})
+    found = {"best_params": own(tuning.best_params), "best_score": tuning.best_score, "seconds": tuning.seconds}
+    return found | {"folds": table["fold_scores"].shape[1], "complete": tuning.is_complete, "cells": cells}
+
+
+def _rank(cell):
+    """Best first; what was judged on more points comes before, what has no score last."""
+    return (-cell["points"], np.inf) if cell["mean_score"] is None else (-cell["points"], -cell["mean_score"])
+
+
+def _shown(value):
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _drawn(tuning, path):
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # a file only
+    from symsvm import plot
+
+    plot.surface(tuning).figure_.savefig(path, dpi=120, bbox_inches="tight")
+    return path
