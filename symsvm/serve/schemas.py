@@ -3,14 +3,25 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, StrictStr, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, FiniteFloat, StrictStr, create_model
 
 __all__ = ["Schemas"]
 
 Label = StrictStr | bool | int | float
 _CONFIG = ConfigDict(extra="forbid", strict=True)
-_TOP = (int | None, Field(default=None, ge=1, le=10_000, description="how many classes to tell, the best first"))
-_TERMS = (int, Field(default=10, ge=0, le=1000, description="how many terms of a decision to tell, the largest first"))
+
+
+def _whole(value):
+    """JSON does not tell 3.0 from 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _between(least, most):
+    return Annotated[int, Field(ge=least, le=most), BeforeValidator(_whole)]
+
+
+_TOP = (_between(1, 10_000) | None, Field(default=None, description="how many classes to tell, the best first"))
+_TERMS = (_between(0, 1000), Field(default=10, description="how many terms of a decision to tell, the largest first"))
 
 
 class Share(BaseModel):

@@ -113,6 +113,8 @@ class Served:
             for t in found.top(terms)
         ]
         sides = (found.against, found.label) if turned else (found.label, found.against)
+        if not np.isfinite([found.decision, found.remainder(0)]).all():
+            raise Unanswerable(0)
         return {
             "label": plain(sides[0]),
             "against": plain(sides[1]),
