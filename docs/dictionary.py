@@ -35,6 +35,14 @@ def anchor(number):
     return "eq-" + number.replace(":", "-").replace(".", "-")
 
 
+def home(number):
+    """Return the page that states an equation of another document."""
+    for name in ("algorithms.md", "equations.md"):
+        if f'<a id="{anchor(number)}"></a>' in (PAGE.parent / name).read_text(encoding="utf-8"):
+            return name
+    raise LookupError(f"no page states Eq. {number}")
+
+
 def page():
     """Return the text of docs/dictionary.md."""
     symbols = [f"| ${s.latex}$ | `{s.name}` | {s.meaning} | {link(s.code)} |" for s in SYMBOLS]
@@ -43,8 +51,8 @@ def page():
         for number, equation in EQUATIONS.items()
     ]
     others = [
-        f"| [Eq. {number}](algorithms.md#{anchor(number)}) | {equation.title} | {', '.join(map(link, equation.code))} |"
-        for number, equation in OTHERS.items()
+        f"| [Eq. {number}]({home(number)}#{anchor(number)}) | {title} | {', '.join(map(link, code))} |"
+        for number, (title, code) in OTHERS.items()
     ]
     return "\n".join(
         [

@@ -24,7 +24,7 @@ class Certificate:
     ----------
     W : the objective (minimised) at the point.
     infeasibility : max(|a.lam - c|, the largest violation of a bound) (Eq. 9, 11).
-    violation : the largest violation of the KKT conditions (Eq. 10, 19); LIBSVM compares it with its tolerance.
+    violation : the largest violation of the KKT conditions (Eq. 10, 19; Eq. 003:18); LIBSVM compares it with tol.
     b : the multiplier of the equality, which is the intercept; None without one, an array for several.
     primal, dual, gap : P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
     status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known
@@ -59,6 +59,8 @@ class Certificate:
 
 def infeasibility(lam, lower, upper, equality=None):
     """max(|a.lam - c|, max(lower - lam), max(lam - upper), 0): zero for a feasible point (Eq. 9, 11, 21).
+
+    In other words, Eq. 003:17 and Eq. 002:1.13.
 
     >>> infeasibility(np.array([1.0, 3.0]), 0.0, 2.0, (np.array([1.0, -1.0]), 0.0))
     2.0

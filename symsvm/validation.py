@@ -101,7 +101,7 @@ def points(X, name="X", *, d=None, dtype="float64"):
 
 
 def signs(y, name="y", *, m=None, dtype="float64"):
-    """Return labels as -1 and +1: of the two values found, the smaller becomes -1 (Eq. 4).
+    """Return labels as -1 and +1: of the two values found, the smaller becomes -1 (Eq. 4; Eq. 002:1.1, 003:1).
 
     >>> signs([0, 1, 1])
     array([-1.,  1.,  1.])

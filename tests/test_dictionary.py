@@ -52,9 +52,28 @@ def cited_elsewhere(text):
 def test_other_equations_resolve_are_cited_back_and_stand_on_the_page(number):
     for name in OTHERS[number].code:
         assert number in cited_elsewhere(inspect.getdoc(generator.resolve(name))), f"{name} does not cite {number}"
-    page = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
-    assert f'<a id="{generator.anchor(number)}"></a>' in page
+    page = (ROOT / "docs" / generator.home(number)).read_text(encoding="utf-8")
     assert f"\\tag{{{number}}}" in page
+
+
+def test_the_page_of_other_equations_names_their_code():
+    page = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
+    sections = re.split(r'<a id="eq-[\d-]+"></a>\n', page)[1:]
+    for section in sections:
+        number, title = re.match(r"### Eq\. (\d{3}:[\d.]+): (.*)", section).groups()
+        links = ", ".join(map(generator.link, OTHERS[number].code))
+        assert title == OTHERS[number].title
+        assert f"\\tag{{{number}}}" in section
+        assert f"\nCode: {links}\n" in section, f"the code line of Eq. {number} is not {links}"
+    assert len(sections) == len({n for n in OTHERS if generator.home(n) == "equations.md"})
+
+
+def test_every_number_of_the_other_documents_has_code_or_a_reason():
+    """004 numbers nothing. 1.4 is not equivalent, 2.1 is no statement, 2.8 and 27 are only steps on the way."""
+    ends = {"001:": 11, "002:1.": 31, "002:2.": 18, "002:3.": 4, "002:7.": 7, "003:": 30}
+    numbered = {f"{part}{k}" for part, end in ends.items() for k in range(1, end + 1)} | {"002:1"}
+    assert numbered - set(OTHERS) == {"002:1.4", "002:2.1", "002:2.8", "003:27"}
+    assert set(OTHERS) <= numbered
 
 
 def test_citations_of_other_documents_are_in_the_dictionary():

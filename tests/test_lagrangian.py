@@ -98,24 +98,33 @@ def test_nearly_all_points_are_selected():
     assert np.mean(exact != 0) < 0.65
 
 
-def test_the_gradient_is_that_of_the_lagrangian_at_alpha_held_fixed():
-    problem = relax(dual(RBF(1.0), "svc", "free"), ridge=0.5)
+@pytest.mark.parametrize(("machine", "bias"), [("svc", "free"), ("svc", "embedded"), ("svr", "free")])
+def test_the_problem_and_its_gradient_at_alpha_held_fixed(machine, bias):
+    """The duals of Eq. 002:1.16, 002:1.23 and 002:2.15 with the seed's own Q, q and equality, relaxed."""
+    problem = relax(dual(RBF(1.0), machine, bias), ridge=0.5)
     g = grad(problem.value, problem.variable)
-    loops = {v.owner for v in ancestors([g]) if v.owner is not None and isinstance(v.owner.op, Scan)}
-    assert len(loops) == 1  # no loop backwards through minres
-    v = np.abs(RNG.normal(size=1 + 2 * M))
+    scans = {v.owner for v in ancestors([g]) if v.owner is not None and isinstance(v.owner.op, Scan)}
+    assert len(scans) == 1  # no loop backwards through minres
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2)
+    if machine == "svc":
+        n, Q, q, a = M, np.outer(SIGNS, SIGNS) * K, -np.ones(M), SIGNS
+        Q = Q + np.outer(SIGNS, SIGNS) if bias == "embedded" else Q
+    else:
+        n, Q, a = 2 * M, np.block([[K, -K], [-K, K]]), np.repeat([1.0, -1.0], M)
+        q = np.r_[-TARGETS, TARGETS] + 0.1
+    free = int(bias == "free")
+    v = np.abs(RNG.normal(size=free + 2 * n))
     problem.variable.set_value(v)
     value, slope = function([], [problem.value, g], mode="FAST_COMPILE")()
-    n, K = M, problem.K
-    Q = np.outer(SIGNS, SIGNS) * K + problem.ridge * np.eye(n)
-    r = 1 + v[0] * SIGNS - v[1 : 1 + n] + v[1 + n :]
-    alpha = np.linalg.solve(Q, r)
-    np.testing.assert_allclose(value, 0.5 * r @ alpha + v[1 : 1 + n].sum(), rtol=1e-8)
-    np.testing.assert_allclose(slope, [SIGNS @ alpha, *(1 - alpha), *alpha], rtol=1e-5, atol=1e-6)
+    mu, plus, minus = v[:free].sum(), v[free : free + n], v[free + n :]
+    r = -(q - free * mu * a + plus - minus)
+    alpha = np.linalg.solve(Q + problem.ridge * np.eye(n), r)
+    np.testing.assert_allclose(value, 0.5 * r @ alpha + plus.sum(), rtol=1e-8)  # -L at its minimum, C = 1
+    np.testing.assert_allclose(slope, [*[a @ alpha] * free, *(1 - alpha), *alpha], rtol=1e-5, atol=1e-6)
 
 
 def test_equations_of_the_seed():
-    """Eq. 002:1.24 to 002:1.29 by loops, with gradients by differentiation."""
+    """Eq. 002:1.24 to 002:1.29 by loops, with gradients by differentiation; without rows of A it is Eq. 002:1.31."""
     n = 5
     B = RNG.normal(size=(n, n))
     Q, q, a, C = B @ B.T, -np.ones(n), np.sign(RNG.normal(size=(1, n))), 1.5
@@ -135,6 +144,9 @@ def test_equations_of_the_seed():
     expected = [total, Q @ x - right, -a @ x, x - C, -x, right]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+    embedded = lagrangian(alpha, pt.zeros(0), plus, minus, Q, q, np.zeros((0, n)), C)
+    (value,) = function([alpha, plus, minus], [embedded], mode="FAST_COMPILE")(x, p, s)
+    np.testing.assert_allclose(value, total + m[0] * a[0] @ x)
 
 
 @pytest.mark.parametrize("mode", [*MODES, "FAST_COMPILE"])

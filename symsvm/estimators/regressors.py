@@ -42,7 +42,7 @@ class _Regressor(RegressorMixin, KernelMachine):
         return self.dual_coef_.T
 
     def predict(self, X):
-        """sum_j beta_j K(x_j, x) + b for each point."""
+        """sum_j beta_j K(x_j, x) + b for each point (Eq. 002:2.16)."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         return (self._values(X, self.dual_coef_[0]) + self.intercept_[0]).astype(X.dtype, copy=False)

@@ -16,7 +16,7 @@ __all__ = ["Kernel", "shown"]
 
 
 class Kernel:
-    """A kernel K(x, z) = <Phi(x), Phi(z)>, the inner product in a feature space (Eq. 14).
+    """A kernel K(x, z) = <Phi(x), Phi(z)>, the inner product in a feature space (Eq. 14; Eq. 003:23).
 
     A subclass stores its arguments untouched and defines `pair(x, z)`, a scalar expression of two vectors.
 

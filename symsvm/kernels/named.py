@@ -12,7 +12,7 @@ __all__ = ["RBF", "Constant", "Laplacian", "Linear", "Polynomial", "Precomputed"
 
 
 class Linear(Kernel):
-    """The linear kernel K(x, z) = <x, z>; Phi is the identity.
+    """The linear kernel K(x, z) = <x, z>; Phi is the identity (Eq. 002:3.2).
 
     >>> float(Linear().pair(pt.constant([1.0, 2.0]), pt.constant([3.0, 4.0])).eval())
     11.0
@@ -50,7 +50,7 @@ class Constant(Kernel):
 
 
 class RBF(Kernel):
-    """The radial basis function K(x, z) = exp(-|x - z|^2 / (2 sigma^2)) (Eq. 33).
+    """The radial basis function K(x, z) = exp(-|x - z|^2 / (2 sigma^2)) (Eq. 33; Eq. 002:3.4).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class RBF(Kernel):
 
     @classmethod
     def from_gamma(cls, gamma):
-        """exp(-gamma |x - z|^2), that is sigma = 1 / sqrt(2 gamma) (Eq. 33)."""
+        """exp(-gamma |x - z|^2), that is sigma = 1 / sqrt(2 gamma) (Eq. 33; Eq. 002:3.4)."""
         if is_symbolic(gamma):
             return cls(sigma=1 / pt.sqrt(2 * gamma))
         return cls(sigma=(2 * number(gamma, "gamma", positive=True)) ** -0.5)
@@ -80,7 +80,7 @@ class RBF(Kernel):
 
 
 class Polynomial(Kernel):
-    """The polynomial kernel K(x, z) = (gamma <x, z> + coef0)^degree; homogeneous with coef0 = 0.
+    """The polynomial kernel K(x, z) = (gamma <x, z> + coef0)^degree; homogeneous with coef0 = 0 (Eq. 002:3.3).
 
     Parameters
     ----------

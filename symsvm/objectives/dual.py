@@ -18,7 +18,10 @@ __all__ = ["CSVC", "W", "decision", "decisions", "f1", "f1i", "intercept"]
 
 
 def decision(x, lam, X, y, kernel, b=0.0):
-    """The decision function f(x) = sum_i y_i lam_i K(x, x_i) + b of one point (Eq. 28, 30)."""
+    """The decision function f(x) = sum_i y_i lam_i K(x, x_i) + b of one point (Eq. 28, 30).
+
+    Its sign is the class (Eq. 002:1.22, 003:20, 003:26).
+    """
     b = pt.as_tensor(b).astype(lam.dtype)
     return sum_over(lambda lam_i, y_i, x_i: lam_i * y_i * kernel.of(x, x_i), lam, y, X) + b
 
@@ -42,16 +45,19 @@ def f1(lam, X, y, kernel):
 
 
 def W(lam, X, y, kernel):
-    """The dual objective W = -sum_i lam_i + f_1, to be minimised; -W is the Lagrangian (Eq. 13, 15, 21, 25)."""
+    """The dual objective W = -sum_i lam_i + f_1, to be minimised; -W is the Lagrangian (Eq. 13, 15, 21, 25).
+
+    Others maximise -W, without slack (Eq. 003:19) or with it (Eq. 002:1.15).
+    """
     return -lam.sum() + f1(lam, X, y, kernel)
 
 
 def intercept(lam, X, y, kernel, C=None):
-    """The intercept b, the mean of y_i - sum_j y_j lam_j K(x_j, x_i) (Eq. 27, 29).
+    """The intercept b, the mean of y_i - sum_j y_j lam_j K(x_j, x_i) (Eq. 27, 29; Eq. 002:1.20, 002:1.21, 003:21).
 
     Without C the mean is over all m points, as Eq. 29 prints it. With C it is over the free support vectors,
-    0 < lam_i < C, the only points for which y_i f(x_i) = 1 (Eq. 27) must hold; where there are none, b is the middle of
-    the interval that the others admit.
+    0 < lam_i < C, the only points for which y_i f(x_i) = 1 must hold (Eq. 27; Eq. 002:1.17, 002:1.18, 002:1.19, 003:6);
+    where there are none, b is the middle of the interval that the others admit.
     """
     r = y - decisions(X, lam, X, y, kernel)
     if C is None:

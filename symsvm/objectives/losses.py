@@ -11,7 +11,7 @@ __all__ = ["LOSSES", "epsilon_insensitive", "hinge", "perceptron_loss", "squared
 
 
 def hinge(y, f):
-    """max(0, 1 - y f), the least slack of a margin (Eq. 002:1.7, 002:1.8).
+    """max(0, 1 - y f), the least slack of a margin (Eq. 002:1.7, 002:1.8, 003:29).
 
     Its slope in f is -y where y f < 1 and 0 where y f > 1.
     """
@@ -25,6 +25,8 @@ def squared_hinge(y, f):
 
 def epsilon_insensitive(y, f, epsilon):
     """max(0, |y - f| - epsilon), nothing inside a tube of half width epsilon (Eq. 002:2.2, 002:2.3).
+
+    It is the least slack above and below the tube, of which one is 0 (Eq. 002:2.4).
 
     Its slope in f is -sign(y - f) outside the tube and 0 inside; the seed's Eq. 002:2.3 has y - f for its sign.
     """

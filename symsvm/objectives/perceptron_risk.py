@@ -59,11 +59,13 @@ class Separation(Certificate):
 class PerceptronRisk(Objective):
     """The risk of a perceptron over theta, the intercept last; over a kernel, over lam: theta = sum_i lam_i y_i Phi_i.
 
+    A hyperplane separates if f(x_i) = <theta, Phi(x_i)> + theta_0 has the sign of y_i for all i (Eq. 003:4, 003:24).
+
     Parameters
     ----------
     X, y : the points (m, d) and two labels.
-    features : Phi, an expression of one point (a vector graph of known length) that gives its features; the point
-        itself by default.
+    features : Phi, an expression of one point (a vector graph of known length) that gives its features (Eq. 003:22);
+        the point itself by default.
     kernel : a `Kernel`, whose Phi is not known: f(x) = sum_i lam_i y_i (K(x_i, x) + 1).
 
     >>> X, y = np.array([[-1.0, 0.0], [0.5, 1.0], [2.0, 1.0]]), np.array([-1, 1, 1])

@@ -27,7 +27,7 @@ def risk(theta, b, X, y, C, loss, reg_b=0.0):
     """P = 1/2 |theta|^2 + 1/2 reg_b b^2 + sum_i C_i loss(y_i, <theta, x_i> + b) (Eq. 002:1.6, 002:1.9).
 
     `reg_b` is 1 where the bias is a weight of its own, of a feature that is 1 (Eq. 002:1.9, 002:2.6), and 0 where
-    it is free (Eq. 002:1.6).
+    it is free (Eq. 002:1.6). With C_i = 1 / m the sum is the empirical risk (Eq. 003:28).
     """
     return norm(theta, b, reg_b) + sum_over(lambda x_i, y_i, C_i: C_i * loss(y_i, affine(x_i, theta, b)), X, y, C)
 

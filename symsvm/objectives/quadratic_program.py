@@ -52,7 +52,10 @@ class QuadraticProgram:
         return np.arange(self.n) % self.m
 
     def weights(self, z):
-        """The factors of the points, beta_i = sum of the z that stand for the point i."""
+        """The factors of the points, beta_i = sum of the z that stand for the point i.
+
+        Of a regression alpha_i - alpha_i', with which theta = sum_i beta_i x_i (Eq. 002:2.9).
+        """
         return z.reshape(-1, self.m).sum(axis=0)
 
     def start(self, near=None):
@@ -92,7 +95,10 @@ class QuadraticProgram:
         return float(0.5 * z @ (Kz[self.point] + self.diagonal * z) + self.p @ z) + self.constant
 
     def multipliers(self, F, z):
-        """Return (b, violation): for each group the b with F_i + b = 0 at free z_i, and the largest KKT violation."""
+        """Return (b, violation): for each group the b with F_i + b = 0 at free z_i, and the largest KKT violation.
+
+        b is the mean of -F_i over them; of a regression y_i -+ epsilon - (K z)_i (Eq. 002:2.17, 002:2.18).
+        """
         bs, worst = [], 0.0
         below, above = z < self.upper, z > self.lower
         for g in range(max(1, len(self.total))):
@@ -163,7 +169,8 @@ def csvc(y, C, *, squared=False, intercept=True):
 def svr(y, C, epsilon, *, squared=False, intercept=True):
     """The dual of epsilon-insensitive regression in z = alpha - alpha': two variables a point, z >= 0 and z <= 0.
 
-    A point inside the tube has both at 0, one outside has one of them at its bound.
+    Eq. 002:2.13 maximises what this minimises (Eq. 002:2.14), and sum z = 0 (Eq. 002:2.10). A point inside the tube has
+    both at 0, one outside has one of them at its bound.
     """
     y, m = _targets(y), len(y)
     if not number(epsilon, "epsilon") >= 0:

@@ -29,7 +29,7 @@ class Margin(Solution):
 
 
 def soft_margin(X, y, C, *, tol=1e-6):
-    """The primal with slack as a quadratic program over (theta, b, xi) (Eq. 16, 17), a `Margin`.
+    """The primal with slack as a quadratic program over (theta, b, xi) (Eq. 16, 17; Eq. 002:1.5, 003:30), a `Margin`.
 
     minimise 1/2 |theta|^2 + C sum_i xi_i    subject to    y_i (<theta, x_i> + b) >= 1 - xi_i,    xi_i >= 0
     """
@@ -47,6 +47,8 @@ def soft_margin(X, y, C, *, tol=1e-6):
 
 def hard_margin(X, y, *, tol=1e-6):
     """The primal without slack as a quadratic program over (theta, b) (Eq. 5, 6; Eq. 003:13), a `Margin`.
+
+    It is the widest margin 2 / |theta| (Eq. 003:9), the shortest theta (Eq. 003:10):
 
         minimise 1/2 |theta|^2    subject to    y_i (<theta, x_i> + b) >= 1
 

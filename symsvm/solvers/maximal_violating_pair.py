@@ -20,7 +20,7 @@ class MaximalViolatingPair:
 
     Both searches are a map (infinite where k may not move) and a reduce; the update of g is a map over two rows of the
     kernel, the only ones that a step computes: no matrix is held. The seed prints K_ji K_ij in the denominator, where
-    the second derivative of W along the step has 2 K_ij.
+    the second derivative of W along the step has 2 K_ij (Eq. 002:7.3).
 
     With several equalities the pair is of the one that is violated most; with none, one variable moves by itself.
 
@@ -82,7 +82,7 @@ def gradients(objective, lam):
 
 
 def row(objective, k):
-    """Row k of the Hessian: y_k y_l K_kl over all l."""
+    """Row k of the Hessian: y_k y_l K_kl over all l (Eq. 002:3.1)."""
     i, graph = objective.row
     return graph_replace(graph, {i: k.astype("int64")})
 

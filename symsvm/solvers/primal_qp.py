@@ -17,9 +17,10 @@ __all__ = ["PrimalQP", "check_alone", "quadratic_program"]
 
 
 def quadratic_program(risk):
-    """(P, q, G, h) of minimise 1/2 u.Pu + q.u subject to G u <= h over u = (v, xi), for a `PrimalRisk` (Eq. 16, 17).
+    """(P, q, G, h) of minimise 1/2 u.Pu + q.u subject to G u <= h over u = (v, xi), for a `PrimalRisk`.
 
-    The first rows of G are the margins; regressions have those above the tube and those below it.
+    The first rows of G are the margins (Eq. 16, 17; Eq. 003:30); regressions have those above the tube and those below
+    it (Eq. 002:2.5).
     """
     X, y, C = risk.features(risk.X), risk.y, risk.C
     m, n = X.shape

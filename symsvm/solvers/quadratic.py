@@ -51,7 +51,9 @@ class Quadratic:
         if a is not None:
             rows = np.atleast_2d(a)
             if ((rows != 0).sum(axis=0) != 1).any():
-                raise ValueError("this solver needs every variable in exactly one equality, or none at all: use 'accelerated-gradient'.")
+                raise ValueError(
+                    "this solver needs every variable in one equality, or none at all: use 'accelerated-gradient'."
+                )
             groups, factor = np.argmax(rows != 0, axis=0), rows.sum(axis=0)
         ends = np.broadcast_to(lower, n) * factor, np.broadcast_to(upper, n) * factor
         K = (H + H.T) / 2 / np.outer(factor, factor)

@@ -138,7 +138,10 @@ def errors(g, y, b):
 
 
 def violates(one, tol):
-    """Whether lam_i may grow and y_i f(x_i) < 1 - tol, or may fall and y_i f(x_i) > 1 + tol (Eq. 001:2 to 001:4)."""
+    """Whether lam_i may grow and y_i f(x_i) < 1 - tol, or may fall and y_i f(x_i) > 1 + tol (Eq. 001:2 to 001:4).
+
+    Eq. 002:7.7 says the same.
+    """
     excess = one.y * one.E
     return ((excess < -tol) & (one.lam < one.upper)) | ((excess > tol) & (one.lam > one.lower))
 
@@ -148,6 +151,7 @@ def limits(one, two):
 
     L = max(0, lam_j - lam_i), H = min(C, C + lam_j - lam_i) if y_i != y_j (Eq. 001:5);
     L = max(0, lam_i + lam_j - C), H = min(C, lam_i + lam_j) if y_i = y_j (Eq. 001:6). C may differ from point to point.
+    Eq. 002:7.1, 002:7.2 are the same.
     """
     apart = pt.neq(one.y, two.y)
     low = pt.switch(apart, two.lam - one.lam + one.lower, one.lam + two.lam - one.upper)
@@ -156,17 +160,20 @@ def limits(one, two):
 
 
 def unclipped(two, E_i, eta):
-    """The best lam_j on the line: lam_j - y_j (E_i - E_j) / eta (Eq. 001:7, where y_i is printed for y_j)."""
+    """The best lam_j on the line: lam_j - y_j (E_i - E_j) / eta (Eq. 001:7, where y_i is printed for y_j).
+
+    Eq. 002:7.4 has eta with the other sign.
+    """
     return two.lam - two.y * (E_i - two.E) / eta
 
 
 def clipped(lam_j, L, H):
-    """H above H, L below L, else lam_j itself (Eq. 001:8)."""
+    """H above H, L below L, else lam_j itself (Eq. 001:8, 002:7.5)."""
     return pt.minimum(pt.maximum(lam_j, L), H)
 
 
 def partner(one, two, lam_j):
-    """lam_i + y_i y_j (lam_j old - lam_j), which keeps y_i lam_i + y_j lam_j (Eq. 001:9).
+    """lam_i + y_i y_j (lam_j old - lam_j), which keeps y_i lam_i + y_j lam_j (Eq. 001:9, 002:7.6).
 
     At a bound exactly: rounding must not leave a variable free that is not.
     """
