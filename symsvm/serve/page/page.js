@@ -58,7 +58,7 @@ async function ask(path, body) {
 }
 
 function fail(error) {
-  at("error").textContent = error ? error.message.charAt(0).toUpperCase() + error.message.slice(1) : "";
+  at("error").textContent = error ? error.message : "";
   at("error").hidden = !error;
 }
 
@@ -116,7 +116,7 @@ function entered() {
   if (entry) {
     const row = entry.value.split(/[\s,;]+/).filter(Boolean).map(number);
     const wrong = row.indexOf(null);
-    if (wrong >= 0) throw Object.assign(new Error(`Number ${wrong + 1} is no number.`), { input: entry });
+    if (wrong >= 0) throw Object.assign(new Error(`Entry ${wrong + 1} is no number.`), { input: entry });
     return { row };
   }
   const fields = [...document.querySelectorAll(".numbers input")];
