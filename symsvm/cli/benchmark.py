@@ -96,7 +96,7 @@ def shown(found, out):
     head = ["", "fit, s", "predict, s", "support vectors", "training score"]
     ratio = found["times_faster"]
     verdict = f"{ratio:.3g} times faster" if ratio >= 1 else f"{1 / ratio:.3g} times slower"
-    out.show(data_line(found["data"]), model_line(found["model"]), grid(head, rows))
+    out.show(data_line(found["data"]), model_line(found["model"]), grid(head, rows, width=out.width))
     out.show(styled("symsvm fits ", (verdict, "bold green" if ratio >= 1 else "bold yellow"), "."))
     out.show(
         f"The first fit and prediction, which load or compile their loops, took {found['first_fit_seconds']:.3g} s."

@@ -22,7 +22,7 @@ def listed(out):
         here = all((home / file).is_file() for file in (*entry.train, *entry.test))
         rows.append((name, entry.about, entry.n_features or "", "yes" if entry.test else "", "yes" if here else ""))
         sets[name] = {"about": entry.about, "features": entry.n_features, "test": bool(entry.test), "here": here}
-    out.show(grid(["name", "what", "features", "test part", "here"], rows, left=2))
+    out.show(grid(["name", "what", "features", "test part", "here"], rows, left=2, width=out.width))
     out.show(f"What is not here is downloaded to {home} when it is first asked for.")
     out.finish({"command": "data", "home": str(home), "sets": sets})
 

@@ -10,7 +10,8 @@ from symsvm.cli.output import grid
 
 __all__ = ["compared", "problem_of"]
 
-_HEAD = ("model", "algorithm", "P", "above P*", "gap", "score", "vectors", "steps", "seconds", "stopped")
+# The most important first: a narrow terminal leaves the last ones out.
+_HEAD = ("algorithm", "model", "above P*", "score", "seconds", "vectors", "gap", "steps", "stopped", "P")
 
 
 def compared(names, directory, options, out):
@@ -31,7 +32,7 @@ def compared(names, directory, options, out):
         entries += [] if written else own
         m, d = problem.X.shape
         title = f"{problem.name}: {m} x {d}, {problem.kernel!r}, C = {problem.C:g}"
-        out.show(grid(_HEAD, [_cells(entry) for entry in own], left=2, title=title))
+        out.show(grid(_HEAD, [_cells(entry) for entry in own], left=2, title=title, width=out.width))
     if not entries:
         raise Refused(f"no algorithm is called {options['algorithms']!r}: see symsvm.list_solvers().")
     found = comparison.findings(entries)
@@ -100,15 +101,5 @@ def _row(entry):
 def _cells(entry):
     vectors = "" if entry.vectors is None else f"{100 * entry.vectors:.0f} %"
     gap = "" if entry.gap is None or np.isnan(entry.gap) else f"{entry.gap:.1e}"
-    return (
-        str(entry.model),
-        entry.algorithm,
-        f"{entry.P:.6g}",
-        f"{entry.excess:.1e}",
-        gap,
-        f"{entry.score:.3f}",
-        vectors,
-        entry.iterations,
-        f"{entry.seconds:.3g}",
-        entry.stopped,
-    )
+    cells = (entry.algorithm, str(entry.model).removesuffix(" bias"), f"{entry.excess:.1e}", f"{entry.score:.3f}")
+    return (*cells, f"{entry.seconds:.3g}", vectors, gap, entry.iterations, entry.stopped, f"{entry.P:.6g}")

@@ -46,7 +46,7 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
         "data": described(table),
         **scored(fitted, X, table.y),
     }
-    out.show(data_line(document["data"]), model_line(document["model"]), "", *score_lines(document, out.console.width))
+    out.show(data_line(document["data"]), model_line(document["model"]), "", *score_lines(document, out.width))
     if plots is not None:
         from symsvm.cli.pictures import drawn
 

@@ -43,7 +43,7 @@ def command(ctx, model, form, output, n_features, trust, as_json, quiet):
     document["explanation"] = _explanation(machine, form)
     out.show(model_line(document["model"]), "", fitted_lines(document))
     if document["certificate"]["problems"] > 1:
-        out.show(problem_table(machine))
+        out.show(problem_table(machine, out.width))
     if output is not None:
         from symsvm.replacement import replacing
 

@@ -8,6 +8,9 @@ import warnings
 
 __all__ = ["Output", "facts", "grid", "plain", "styled"]
 
+# Letters that a folded column of words has at least.
+_WORD = 12
+
 
 class Output:
     """Where a command reports: stdout for results, stderr for notes and progress.
@@ -35,6 +38,11 @@ class Output:
     def draws(self):
         """Whether progress is to be drawn."""
         return not (self.quiet or self.as_json) and self.aside.is_terminal
+
+    @property
+    def width(self):
+        """Columns of stdout."""
+        return self.console.width
 
     def show(self, *what):
         """Print texts and tables, unless it is to be JSON or quiet."""
@@ -118,14 +126,25 @@ def facts(pairs):
     return table
 
 
-def grid(names, rows, *, left=1, title=None):
-    """A table with a head; the first `left` columns are words, the others numbers."""
+def grid(names, rows, *, width, left=1, title=None):
+    """A table with a head; the first `left` columns are words, the others numbers.
+
+    Words are folded where the table is wider than `width`; where that is not enough, the last columns are left out.
+    """
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    for i, name in enumerate(names):
-        table.add_column(name, justify="left" if i < left else "right", overflow="fold")
+    rows = [list(map(str, row)) for row in rows]
+    sizes = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    least = [min(size, _WORD) if i < left else size for i, size in enumerate(sizes)]
+    shown = len(names)
+    while shown > left + 1 and sum(least[:shown]) + 2 * shown > width:
+        shown -= 1
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", padding=(0, 1, 0, 0), pad_edge=False
+    )
+    for i, name in enumerate(names[:shown]):
+        table.add_column(name, justify="left" if i < left else "right", overflow="fold", no_wrap=i >= left)
     for row in rows:
-        table.add_row(*map(str, row))
+        table.add_row(*row[:shown])
     return table

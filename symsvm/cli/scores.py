@@ -136,7 +136,7 @@ def score_lines(scores, width):
             lines.append((name, _digits(scores[key])))
     yield facts(lines)
     if "each" in scores:
-        yield from _per_class(scores)
+        yield from _per_class(scores, width)
         yield from _confusion(scores, width)
 
 
@@ -160,7 +160,7 @@ def training_score(scores):
     return "training accuracy", f"{scores['correct']}/{scores['points']} = {scores['accuracy']:.4f}"
 
 
-def _per_class(scores):
+def _per_class(scores, width):
     areas, rows = scores.get("areas", {}), []
     several = len(areas) > 1
     for name, row in scores["each"].items():
@@ -169,16 +169,16 @@ def _per_class(scores):
             cells += [_digits(areas[name][key]) if name in areas else "" for key in ("roc_auc", "average_precision")]
         rows.append(cells)
     names = ["class", "precision", "recall", "f1", "points", *(("ROC AUC", "avg precision") if several else ())]
-    yield grid(names, rows)
+    yield grid(names, rows, width=width)
 
 
 def _confusion(scores, width):
     """The matrix, rows true; the largest confusions instead where it is too wide for the terminal."""
     names, matrix = list(map(str, scores["classes"])), np.asarray(scores["confusion"])
     cell = max(*map(len, names), len(str(matrix.max()))) + 2
-    if max(map(len, names)) + 2 + cell * len(names) <= width:
+    if min(max(map(len, names)), 12) + 2 + cell * len(names) <= width:
         yield styled(("confusion matrix", "bold"), ", a row for each true class, a column for each predicted one")
-        yield grid(["", *names], [[name, *row] for name, row in zip(names, matrix.tolist(), strict=True)])
+        yield grid(["", *names], [[name, *row] for name, row in zip(names, matrix.tolist(), strict=True)], width=width)
         return
     wrong = matrix - np.diag(np.diag(matrix))
     worst = [np.unravel_index(i, matrix.shape) for i in np.argsort(-wrong, axis=None, kind="stable")[:10]]
@@ -186,7 +186,7 @@ def _confusion(scores, width):
     yield styled(
         ("the largest confusions", "bold"), f" of {len(names)} classes; the whole matrix is in --json, or wider"
     )
-    yield grid(["true", "predicted", "points"], rows, left=2)
+    yield grid(["true", "predicted", "points"], rows, left=2, width=width)
 
 
 def _digits(value, digits=4):

@@ -1,6 +1,7 @@
 """Search: read, search, draw, keep: what `symsvm tune` does."""
 
 import contextlib
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +17,7 @@ __all__ = ["Search", "powers"]
 _NUMBERS = ("C", "gamma", "degree", "coef0", "nu", "epsilon")
 _DATA = ("labels", "format", "header", "zero_based", "limit", "text", "text_column")
 _SHOWN = 10
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 class Search:
@@ -27,6 +29,8 @@ class Search:
         if self.kind == "one-class":
             raise Refused("one-class has no labels to score with: tune another --type.")
         self.settings = settings | {"type_": self.kind}
+        if settings["plot"] and Path(settings["plot"]).suffix not in _PICTURES:
+            raise Refused(f"--plot must end in {', '.join(_PICTURES)}, got {settings['plot']!r}.")
         scaled = settings["scale"] not in (None, "none")
         check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
 
@@ -50,7 +54,7 @@ class Search:
         output.show(data_line(document["data"]))
         self._show(document)
         if s["plot"]:
-            document["plot"] = _drawn(tuning, s["plot"])
+            document["plot"] = _drawn(tuning, list(cells), prefix, s["plot"])
             output.show(f"drawn: {s['plot']}")
         converged = self._kept(tuning, document) if s["output"] else True
         if not tuning.is_complete:
@@ -68,9 +72,8 @@ class Search:
                     raise Refused(f"{name} is given twice, also by --{flag}.")
                 given[name] = powers(s[flag], flag)
         if not given:
-            given["nu" if self.kind == "nu-svc" else "C"] = (
-                [0.1, 0.2, 0.3, 0.4, 0.5] if self.kind == "nu-svc" else [0.1, 1.0, 10.0, 100.0, 1000.0]
-            )
+            by_nu = self.kind == "nu-svc"
+            given = {"nu": [0.1, 0.2, 0.3, 0.4, 0.5]} if by_nu else {"C": [0.1, 1.0, 10.0, 100.0, 1000.0]}
             if not self.kind.startswith("linear") and s["kernel"] not in ("linear", "precomputed"):
                 given["gamma"] = [0.001, 0.01, 0.1, 1.0, 10.0]
         searched = {name: values for name, values in given.items() if len(values) > 1}
@@ -116,7 +119,15 @@ class Search:
             )
         more = f", the first {_SHOWN}" if len(order) > _SHOWN else ""
         title = f"{len(order)} cells in {found['folds']} folds, {found['seconds']:.3g} s; best first{more}"
-        self.output.show(grid([*names, "mean score", "deviation", "seconds", "status"], rows, left=0, title=title))
+        self.output.show(
+            grid(
+                [*names, "mean score", "deviation", "seconds", "status"],
+                rows,
+                left=0,
+                title=title,
+                width=self.output.width,
+            )
+        )
         best = ", ".join(f"{name} = {_shown(value)}" for name, value in found["best_params"].items())
         self.output.show(styled(("best: ", "bold"), (best, "bold green"), f", score {found['best_score']:.4f}"))
 
@@ -185,11 +196,16 @@ def _shown(value):
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _drawn(tuning, path):
+def _drawn(tuning, names, prefix, path):
+    """Draw the scores over the first two parameters; the others are those of the best cell."""
     import matplotlib as mpl
 
     mpl.use("Agg")  # a file only
     from symsvm import plot
 
-    plot.surface(tuning).figure_.savefig(path, dpi=120, bbox_inches="tight")
+    display = plot.surface(tuning, parameters=[prefix + name for name in names[:2]])
+    ax = display.ax_
+    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
+        text.set_text(text.get_text().replace(prefix, ""))
+    display.figure_.savefig(path, dpi=120, bbox_inches="tight")
     return path

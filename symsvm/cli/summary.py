@@ -112,11 +112,11 @@ def fitted_lines(found):
     return facts(lines)
 
 
-def problem_table(machine):
+def problem_table(machine, width):
     """A row for each problem of a machine with several."""
     rows = []
     for i, solution in enumerate(machine._solutions):
         c = solution.certificate
         gap = "" if c.gap is None else f"{c.relative_gap:.1e}"
-        rows.append((i + 1, c.status, solution.stopped, gap, f"{c.violation:.1e}", solution.n_iter))
-    return grid(["problem", "status", "stopped", "relative gap", "violation", "iterations"], rows, left=3)
+        rows.append((c.status, i + 1, gap, f"{c.violation:.1e}", solution.n_iter, solution.stopped))
+    return grid(["status", "problem", "relative gap", "violation", "iterations", "stopped"], rows, left=1, width=width)

@@ -164,7 +164,7 @@ class Training:
             self.output.show(*machine_lines(model, self.document))
 
     def _show_test(self, model, scores):
-        show, width = self.output.show, self.output.console.width
+        show, width = self.output.show, self.output.width
         if self.settings["psvm"]:
             show(*matrix_lines(scores))
         else:
