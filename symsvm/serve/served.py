@@ -10,8 +10,8 @@ from symsvm.text import is_text
 
 __all__ = ["Served", "Unanswerable"]
 
-# Multiplications of a tile of rows: about a millisecond of one core.
-_WORK, _LEAST, _MOST = 2**23, 8, 128
+# Multiplications of a tile of rows: less than a millisecond of one core.
+_WORK, _LEAST, _MOST = 2**22, 8, 128
 _TRIAL = "a text to try the model with"
 
 

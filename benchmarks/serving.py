@@ -1,0 +1,191 @@
+"""The service under load, on loopback: latency, throughput, memory, and what batches are worth.
+
+    SYMSVM_DATA=DIRECTORY python benchmarks/serving.py [--model news.symsvm] [--requests 100000] [--seconds 10]
+
+The service is a process of its own with one worker; this process sends requests over kept-alive connections and
+compares every answer with the model's own prediction. `paced` sends at a fixed rate and counts the latency from when a
+request was due, so that a stall counts for all that it holds up; `flat out` sends the next request when an answer is
+there. Posts are those of the by-date test set, in their order; the kernel machine is an RBF machine on digits.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import symsvm
+from symsvm.data import data_home
+from symsvm.text import classifier, read
+
+RUN = "import sys, json; from symsvm.serve import run; run(sys.argv[1], port=0, **json.loads(sys.argv[2]))"
+
+
+@contextlib.contextmanager
+def service(path, **limits):
+    """A service in a process of its own: yields its port and its process."""
+    start = time.perf_counter()
+    command = [sys.executable, "-c", RUN, str(path), json.dumps(limits)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        line = process.stderr.readline()
+        print(f"{Path(path).name}: ready after {time.perf_counter() - start:.1f} s, {memory(process):.0f} MB")
+        yield int(re.search(r":(\d+)/", line)[1]), process
+        process.terminate()
+        process.stderr.read()
+
+
+def memory(process):
+    """The resident memory of a process in MB."""
+    status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
+
+
+class Client:
+    """A connection that sends prepared requests and reads answers with a length."""
+
+    async def open(self, port):
+        """Connect."""
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
+        return self
+
+    async def ask(self, request):
+        """The body of the answer, which must be a success."""
+        self.writer.write(request)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        body = await self.reader.readexactly(int(re.search(rb"content-length: (\d+)", head)[1]))
+        if not head.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"the service answers {head[:40]} {body[:200]}")
+        return body
+
+
+def request(path, value):
+    """The bytes of a POST."""
+    body = json.dumps(value).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def load(port, requests, check, *, clients, rate=None, count):
+    """Send `count` requests, in turn from the list; return the seconds of each and of all."""
+    pool = [await Client().open(port) for _ in range(clients)]
+    times, turn, start = [], iter(range(count)), time.perf_counter()
+
+    async def send(client):
+        for i in turn:
+            due = time.perf_counter() if rate is None else start + i / rate
+            if rate is not None:
+                await asyncio.sleep(due - time.perf_counter())
+            body = await client.ask(requests[i % len(requests)])
+            times.append(time.perf_counter() - due)
+            check(i % len(requests), body)
+
+    await asyncio.gather(*(send(client) for client in pool))
+    spent = time.perf_counter() - start
+    for client in pool:
+        client.writer.close()
+    return np.array(times), spent
+
+
+def told(name, times, spent, rows=1):
+    """Print a line of figures."""
+    p50, p99, most = (1e3 * v for v in (*np.quantile(times, [0.5, 0.99]), times.max()))
+    rate, many = len(times) / spent, f"{rows * len(times) / spent:8.0f}"
+    print(f"{name:34} {len(times):7} {rate:8.0f} {many} {p50:8.1f} {p99:8.1f} {most:8.1f}", flush=True)
+
+
+def head():
+    """Print the names of the columns."""
+    names = ("requests", "per s", "rows/s", "p50 ms", "p99 ms", "max ms")
+    print(f"{'':34} {names[0]:>7}{names[1]:>8} {names[2]:>8} {names[3]:>8} {names[4]:>8} {names[5]:>8}")
+
+
+def posts(path, seconds, total):
+    """Single posts to a model of texts."""
+    texts, model = read(data_home() / "20news-bydate.tar.gz").test.texts[:2000], symsvm.load(path)
+    wanted = model.predict(texts).tolist()
+    requests = [request("/", {"post_text": text}) for text in texts]
+
+    def check(i, body):
+        found = json.loads(body)["predicted_newsgroup"]["name"]
+        if found != wanted[i]:
+            raise RuntimeError(f"post {i} is {wanted[i]} here and {found} there")
+
+    with service(path) as (port, process):
+        head()
+        for rate in (100, 300, 500):
+            times, spent = asyncio.run(load(port, requests, check, clients=64, rate=rate, count=int(seconds * rate)))
+            told(f"paced at {rate} a second", times, spent)
+        for clients in (1, 4, 16):
+            count = int(seconds * 400)
+            told(
+                f"flat out, {clients} clients", *asyncio.run(load(port, requests, check, clients=clients, count=count))
+            )
+        print(f"{'memory after so many requests':34}", end="")
+        for done in range(0, total, max(1, total // 10)):
+            asyncio.run(load(port, requests, check, clients=8, count=max(1, total // 10)))
+            print(f" {done + total // 10}: {memory(process):.0f} MB", end="", flush=True)
+        print()
+
+
+def rows(folder, seconds):
+    """Rows to a kernel machine, alone and together."""
+    X, y = load_digits(return_X_y=True)
+    model = symsvm.SVC(C=10.0, gamma=1e-3).fit(X, y)
+    path = Path(folder) / "digits.symsvm"
+    symsvm.save(model, path)
+    print(f"\n{len(model.support_)} support vectors, {X.shape[1]} features")
+    wanted = model.predict(X).tolist()
+
+    def checked(size):
+        def check(i, body):
+            found = [p["label"] for p in json.loads(body)["predictions"]]
+            if found != wanted[i * size : (i + 1) * size]:
+                raise RuntimeError(f"rows from {i * size} differ")
+
+        return check
+
+    for most in (256, 1):
+        with service(path, max_batch=most) as (port, _):
+            print(f"at most {most} rows are predicted together")
+            head()
+            for clients in (1, 8, 32):
+                requests = [request("/v1/predict", {"rows": [row], "top": 1}) for row in X.tolist()]
+                count = int(seconds * 150)
+                found = asyncio.run(load(port, requests, checked(1), clients=clients, count=count))
+                told(f"single rows, {clients} clients", *found)
+            for size in (4, 16, 64, 256) if most > 1 else ():
+                parts = [X[i : i + size].tolist() for i in range(0, len(X) - size + 1, size)]
+                requests = [request("/v1/predict", {"rows": part, "top": 1}) for part in parts]
+                count = int(seconds * 20)
+                found = asyncio.run(load(port, requests, checked(size), clients=4, count=count))
+                told(f"{size} rows a request, 4 clients", *found, rows=size)
+
+
+def main():
+    """Print all figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", help="a model of newsgroups; without it one is trained")
+    parser.add_argument("--requests", type=int, default=100_000, help="after which the memory is told")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement, about")
+    chosen = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = chosen.model
+        if path is None:
+            path = Path(folder) / "news.symsvm"
+            symsvm.save(classifier().fit(*read(data_home() / "20news-bydate.tar.gz").train), path)
+        posts(path, chosen.seconds, chosen.requests)
+        rows(folder, chosen.seconds)
+
+
+if __name__ == "__main__":
+    main()
