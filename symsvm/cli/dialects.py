@@ -1,5 +1,6 @@
 """Dialects: the flags of LIBSVM and of psvm, as the options that they mean."""
 
+import itertools
 import re
 
 from symsvm.cli.errors import Refused
@@ -29,10 +30,8 @@ class TrainCommand(Command):
                 args += ["--class-weight", f"{int(found[1])}={weight}"]
             else:
                 args.append(word)
-        ctx.meta["libsvm"] = any(
-            re.fullmatch(r"-[st][0-4]", "".join(pair)) for pair in zip(args, [*args[1:], ""], strict=True)
-        )
-        ctx.meta["libsvm"] |= any(re.fullmatch(r"-[st][0-4]", word) for word in args)
+        pairs = ("".join(pair) for pair in itertools.pairwise(args))
+        ctx.meta["libsvm"] = any(re.fullmatch(r"-[st][0-4]", word) for word in (*args, *pairs))
         return super().parse_args(ctx, args)
 
 

@@ -83,13 +83,21 @@ class Program(click.Group):
             return None
         return importlib.import_module(f"symsvm.cli.{name}").command
 
+    def invoke(self, ctx):
+        """Run a command; where nobody reads any more, that is the end of it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _close()
+            ctx.exit(DONE)
+
     def main(self, args=None, prog_name=None, **extra):
         """Run, report a failure on stderr (and as JSON where JSON was asked for), and exit with its code."""
         args = sys.argv[1:] if args is None else list(args)
         extra["standalone_mode"] = False
         try:
             code = super().main(args, prog_name, **extra)
-            _flush()
+            sys.stdout.flush()
         except click.ClickException as error:
             code = error.exit_code
             _report(error, args)
@@ -97,14 +105,14 @@ class Program(click.Group):
             code = NOT_CONVERGED
             click.echo("interrupted; nothing was written.", err=True)
         except BrokenPipeError:
-            # Who reads has had enough: nothing is wrong, and nothing more may be written, at the exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _close()
             code = DONE
         sys.exit(code if isinstance(code, int) else DONE)
 
 
-def _flush():
-    sys.stdout.flush()
+def _close():
+    """Send to nowhere what is left for stdout, at the exit too: who reads has had enough, and nothing is wrong."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(error, args):

@@ -71,7 +71,18 @@ def read_table(
         X = X[:, 1:] if is_gram and form == "libsvm" else X
     if supervised and y is None:
         raise Refused(f"{file} holds no labels: name their file with --labels.")
+    _check(file, X, y)
     return Table(name, _settled(X), None if y is None else whole(y)).first(limit)
+
+
+def _check(file, X, y):
+    """What the readers leave to those who use the labels."""
+    from symsvm.data import DataError
+
+    if not X.shape[1]:
+        raise DataError(file, "it holds labels and no features.")
+    if y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError(file, f"the label of row {int(np.argmin(np.isfinite(y))) + 1} is nan or an infinity.")
 
 
 def _read(file, form, labels, supervised, *, n_features, **options):

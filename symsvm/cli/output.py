@@ -82,7 +82,13 @@ def _is_table(value):
 
 
 def _console(**options):
-    from rich.console import Console
+    from rich.console import Console as Rich
+
+    class Console(Rich):
+        """Rich's, which leaves a pipe that nobody reads to the program."""
+
+        def on_broken_pipe(self):
+            raise BrokenPipeError
 
     # Text comes from files and from numbers that are formatted already: it is neither markup nor to be coloured.
     return Console(markup=False, highlight=False, emoji=False, **options)

@@ -1,0 +1,164 @@
+"""What goes wrong on the command line: one sentence, the right exit code, no traceback, and the old file whole."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cli_runs import run
+from test_data_malformed import CORPUS
+from test_files_malformed import ARRAY as MEMBER
+from test_files_malformed import ARRAYS, HEADS, TEXTS, changed, members, packed, text  # noqa: F401 (two are fixtures)
+
+import symsvm
+from symsvm.data import write
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A directory with points and a model of them."""
+    home = tmp_path_factory.mktemp("good")
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(80) % 2, 1, -1)
+    write(home / "p.svm", rng.normal(size=(80, 2)) + 0.5 * y[:, None], y)
+    run("train", home / "p.svm", "-o", home / "m.symsvm", "-q")
+    return home
+
+
+def one_sentence(failed, path):
+    """stderr is one line that names the file."""
+    assert failed.out == ""
+    assert failed.err.startswith(f"error: {path}")
+    assert failed.err.endswith(".\n")
+    assert failed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("case", CORPUS)
+def test_malformed_data(case, good, tmp_path):
+    name, content, _ = CORPUS[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    labels = [] if name.startswith("p.svm") else ["--labels", 0]
+    if name.startswith("p.idx"):
+        write(tmp_path / "labels.idx", np.zeros(2, dtype="uint8"))
+        labels = ["--labels", tmp_path / "labels.idx"]
+    if name == "p.npz":
+        labels = []
+    for words in (["train", path, *labels], ["predict", good / "m.symsvm", path], ["data", path, "--unlabelled"]):
+        failed = run(*words, code=3)
+        one_sentence(failed, path)
+        assert "line " in failed.err or "line" not in CORPUS[case][2]
+
+
+@pytest.mark.parametrize("name", [*HEADS, *ARRAYS])
+def test_malformed_models(name, good, members, tmp_path):  # noqa: F811
+    if name in HEADS:
+        keys, value, _ = HEADS[name]
+        members = members | {"model.json": changed(members["model.json"], *keys, to=value)}
+    else:
+        members = members | {MEMBER: ARRAYS[name][0]()}
+    path = packed(tmp_path / "m.symsvm", members)
+    one_sentence(run("predict", path, good / "p.svm", code=3), path)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_malformed_texts_of_models(name, good, text, tmp_path):  # noqa: F811
+    path = tmp_path / "m.libsvm"
+    path.write_bytes(TEXTS[name][0](text))
+    failed = run("convert", path, tmp_path / "o.symsvm", code=3)
+    one_sentence(failed, path)
+    assert ", line " in failed.err or name == "tiny gamma"
+
+
+def test_usage(good, tmp_path):
+    points = good / "p.svm"
+    for words, sentence in (
+        (["train"], "there is no FILE"),
+        (["train", "nowhere.csv"], "there is no file 'nowhere.csv'"),
+        (["train", points, "--kernel", "rbff"], "'rbf'?"),
+        (["train", points, "-c", -1], "'-1' is not a positive number"),
+        (["train", points, "--nu", 0.5], "--nu does not belong to --type c-svc"),
+        (["train", points, "--solver", "smoo"], "'smo'"),
+        (["train", points, "-o", tmp_path / "m.pkl"], "the ending must be"),
+        (["train", points, "-o", tmp_path / "no" / "m.symsvm"], "there is no directory"),
+        (["train", points, "-o", points / "m.symsvm"], "there is no directory"),
+        (["train", points, "-o", tmp_path / "m.libsvm", "--scale", "sym"], "holds no scaling"),
+        (["data", points, "--scale", "sym"], "-o OTHER"),
+        (["nothing"], "No such command"),
+    ):
+        failed = run(*words, code=2)
+        assert sentence in failed.err, failed.err
+        assert "Traceback" not in failed.err
+        assert failed.out == ""
+
+
+def test_data_that_cannot_be_learned_from(tmp_path):
+    write(tmp_path / "one.svm", np.ones((5, 2)), np.ones(5))
+    assert "all 5 points are of the class 1" in run("train", tmp_path / "one.svm", code=3).err
+    (tmp_path / "words.csv").write_text("1,a\n2,b\n")
+    assert "a regression needs numbers" in run("train", tmp_path / "words.csv", "-s", "svr", code=3).err
+
+
+def test_a_full_disk_leaves_the_old_model(good, tmp_path):
+    path = tmp_path / "m.symsvm"
+    path.write_bytes((good / "m.symsvm").read_bytes())
+    before, (soft, hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # the system's own way to say that there is no more room
+    try:
+        failed = run("train", good / "p.svm", "-c", 7, "-o", path, code=3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "could not be written" in failed.err
+    assert "as it was" in failed.err
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["m.symsvm"]
+
+
+# Ctrl-C comes when a solver is in the middle of its second step.
+INTERRUPTED = """
+import os, signal, sys
+from symsvm.cli import main
+from symsvm.solvers.state import State
+
+improve, steps = State.improve, []
+
+def interrupted(self, *arguments):
+    steps.append(0)
+    if len(steps) == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+    return improve(self, *arguments)
+
+State.improve = interrupted
+main()
+"""
+
+
+def test_ctrl_c_keeps_the_feasible_model(tmp_path):
+    rng = np.random.default_rng(0)
+    write(tmp_path / "hard.svm", rng.normal(size=(2500, 2)), rng.integers(0, 3, size=2500))
+    flags = [tmp_path / "hard.svm", "-c", "10", "-e", "1e-6", "-b", "1", "-o", tmp_path / "m.symsvm"]
+    command = [sys.executable, "-c", INTERRUPTED, "train", *map(str, flags)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert ended.returncode == 1, ended.stderr
+    words = " ".join(ended.stderr.split())
+    assert "interrupted: the model, feasible but not optimal, without probabilities, is in" in words
+    assert "Traceback" not in ended.stderr
+    model = symsvm.load(tmp_path / "m.symsvm")
+    assert [c.status for c in model.certificate_] == ["feasible"] * 3
+    assert [s.stopped for s in model._solutions] == ["interrupt", "max_iter", "max_iter"]
+    assert all(c.infeasibility < 1e-6 for c in model.certificate_)
+    assert model.calibration is None
+    assert len(model.predict(np.zeros((2, 2)))) == 2
+
+
+def test_a_pipe_that_closes_is_quiet():
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "from symsvm.cli import main; main()"
+    with os.fdopen(writing, "wb") as pipe:
+        command = [sys.executable, "-c", code, "completion", "bash"]
+        ended = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=100)
+    assert ended.stderr == b""
+    assert ended.returncode == 0
