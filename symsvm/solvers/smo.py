@@ -84,7 +84,7 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
         gains[b] = best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps):
     """Take steps until no group violates optimality by more than eps; return their number and the violation left.
 
