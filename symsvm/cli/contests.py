@@ -58,9 +58,9 @@ def _contest(problem, run, out):
 
 def problem_of(name, options):
     """A built-in problem, or one made of a file or of a data set."""
-    from symsvm import RBF, Linear
     from symsvm.comparison import PROBLEMS, Problem, problem
     from symsvm.data import SETS, signs, standardise
+    from symsvm.kernels import RBF, Linear
 
     if name in PROBLEMS and not os.path.exists(name):
         return problem(name)
