@@ -39,7 +39,8 @@ class Served:
 
     def __init__(self, model):
         self.model = model
-        self.machine = model[-1] if isinstance(model, Pipeline) else model
+        *before, self.machine = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+        self._before = before
         self.kind = "text" if is_text(model) else "numbers"
         self.answer = _answer(self.machine)
         self.n_features = None if self.kind == "text" else int(model.n_features_in_)
@@ -76,20 +77,22 @@ class Served:
         return answers
 
     def _answers(self, X):
-        model = self.model
+        machine = self.machine
+        for step in self._before:  # as the pipeline does, whose own checks take longer than a short text
+            X = step.transform(X)
         if self.answer == "value":
-            values = model.predict(X)
+            values = machine.predict(X)
             return Answers("value", values.tolist(), values)
         if self.answer == "side":
-            decisions = model.decision_function(X)
+            decisions = machine.decision_function(X)
             return Answers("side", np.where(decisions >= 0, 1, -1).tolist(), decisions)
-        scores = model.predict_proba(X) if self.calibrated else model.decision_function(X)
+        scores = machine.predict_proba(X) if self.calibrated else machine.decision_function(X)
         best = (scores > 0).astype("int64") if scores.ndim == 1 else np.argmax(scores, axis=1)
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
         labels = [self.classes[c] for c in best.tolist()]
-        if not self.calibrated and getattr(self.machine, "multi_class", None) == "dag":
-            labels = [plain(label) for label in model.predict(X)]  # by its own way, not by the votes
+        if not self.calibrated and getattr(machine, "multi_class", None) == "dag":
+            labels = [plain(label) for label in machine.predict(X)]  # by its own way, not by the votes
         order = np.argsort(-scores, axis=1, kind="stable")
         return Answers("class", labels, scores, order, self.classes, self.calibrated)
 

@@ -6,7 +6,7 @@ from symsvm.validation import count, number
 
 __all__ = ["Settings"]
 
-_COUNTS = ("max_body", "max_bodies", "max_rows", "max_waiting", "max_batch", "max_connections", "max_headers")
+_COUNTS = ("max_bodies", "max_waiting", "max_connections", "max_headers")
 _SECONDS = ("header_timeout", "body_timeout", "keep_alive", "shutdown_timeout")
 
 
@@ -18,9 +18,9 @@ class Settings:
     ----------
     token : what `Authorization: Bearer` must say, None for everybody.
     max_body : bytes of a request's body.
-    max_bodies : bytes of all bodies that are being received at a time.
+    max_bodies : bytes of all bodies that are being received at a time; None for 16 times `max_body`.
     max_rows : texts or rows of a request.
-    max_waiting : rows that may wait for the model; what comes on top is sent away with 503.
+    max_waiting : rows that may wait for the model, what comes on top is sent away with 503; None for twice `max_rows`.
     max_batch : rows that are predicted together.
     max_connections : open connections.
     max_headers : bytes of a request's headers.
@@ -37,9 +37,9 @@ class Settings:
 
     token: str | None = None
     max_body: int = 4 * 2**20
-    max_bodies: int = 64 * 2**20
+    max_bodies: int | None = None
     max_rows: int = 10_000
-    max_waiting: int = 20_000
+    max_waiting: int | None = None
     max_batch: int = 256
     max_connections: int = 1000
     max_headers: int = 32 * 2**10
@@ -52,6 +52,11 @@ class Settings:
     n_features: int | None = None
 
     def __post_init__(self):
+        for name in ("max_body", "max_rows", "max_batch"):
+            count(getattr(self, name), name, least=1)
+        for name, most in (("max_bodies", 16 * self.max_body), ("max_waiting", 2 * max(self.max_rows, self.max_batch))):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, most)  # as frozen dataclasses do themselves
         for name in _COUNTS:
             count(getattr(self, name), name, least=1)
         for name in _SECONDS:
