@@ -128,7 +128,7 @@ def test_any_quadratic_objective_reaches_the_fast_solver():
 
 def test_what_is_not_quadratic_says_so():
     lam = pytensor.shared(np.ones(3), name="lam")
-    with pytest.raises(TypeError, match="quadratic in lam; AcceleratedGradient"):
+    with pytest.raises(TypeError, match="quadratic in lam: use .accelerated-gradient"):
         symsvm.compile(Objective((lam**4).sum(), variable=lam), Decomposition()).run()
     free = pt.dvector("v")
     with pytest.raises(TypeError, match="must be a shared variable"):

@@ -12,6 +12,13 @@ __all__ = ["report", "table"]
 
 _HEAD = "| model | algorithm | P | above P* | gap | infeasibility | score | vectors | steps | seconds | MB | stopped |"
 
+_LEGEND = """\
+P is the primal objective of what an algorithm predicts with, P* the optimum of its model. Gap and infeasibility are
+those of its own certificate; score is the accuracy, or R2, on a test set; vectors are the points that the prediction
+needs. Seconds are those of the run, after compilation; MB what Python and NumPy held at most in the first second (what
+LIBSVM and LIBLINEAR allocate by themselves is not seen).
+"""
+
 
 def table(entries):
     """The entries of one problem as a table in Markdown."""
@@ -57,6 +64,7 @@ def report(problems, directory, *, show=print, **options):
         show(text)
 
     say("# Every algorithm on the same problems\n")
+    say(_LEGEND)
     for problem in problems:
         own = list(contest(problem, **options))
         entries += own

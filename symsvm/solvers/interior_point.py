@@ -56,6 +56,9 @@ def interior_point(P, q, G, h, A=None, b=(), *, max_iter=None, time_limit=None):
     words = {"Solved": "tol", "AlmostSolved": "tol", "PrimalInfeasible": "infeasible", "MaxIterations": "max_iter"}
     words |= {"AlmostPrimalInfeasible": "infeasible", "MaxTime": "time_limit"}
     word = words.get(str(found.status), "stalled")
+    if str(found.status).startswith("Almost"):  # also where a limit came first
+        late = time_limit is not None and found.solve_time >= time_limit
+        word = "time_limit" if late else "max_iter" if found.iterations >= settings.max_iter else word
     return Found(np.array(found.x), np.array(found.z)[equal:], word, int(found.iterations))
 
 
