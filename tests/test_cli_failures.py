@@ -86,7 +86,7 @@ def test_usage(good, tmp_path):
         (["train", points, "-o", points / "m.symsvm"], "there is no directory"),
         (["train", points, "-o", tmp_path / "m.libsvm", "--scale", "sym"], "holds no scaling"),
         (["data", points, "--scale", "sym"], "-o OTHER"),
-        (["nothing"], "No such command"),
+        (["trian"], "there is no command 'trian'; 'train'?"),
     ):
         failed = run(*words, code=2)
         assert sentence in failed.err, failed.err

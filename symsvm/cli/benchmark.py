@@ -6,7 +6,7 @@ import numpy as np
 
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import described, filled, read_table
-from symsvm.cli.machine import SCALES, check_labels, estimator_of, parts_of
+from symsvm.cli.machine import REGRESSIONS, SCALES, check_labels, estimator_of, parts_of
 from symsvm.cli.output import grid, styled
 from symsvm.cli.summary import data_line, model_line
 
@@ -20,7 +20,9 @@ def benchmark(file, settings, turns, out):
     kind = settings["type_"] or "c-svc"
     if settings["text"]:
         raise Refused("texts are not timed: scikit-learn has the same pipeline; use points.")
-    table = read_table(file, supervised=kind != "one-class", **{name: settings[name] for name in _DATA})
+    table = read_table(
+        file, supervised=kind != "one-class", targets=kind in REGRESSIONS, **{name: settings[name] for name in _DATA}
+    )
     if kind != "one-class":
         check_labels(table, kind)
     X, y = _scaled(table.X, settings["scale"]), table.y

@@ -1,5 +1,6 @@
 """Program: the group of commands, which are imported when they are asked for; one sentence for every failure."""
 
+import difflib
 import importlib
 import json
 import os
@@ -82,6 +83,14 @@ class Program(click.Group):
         if name not in COMMANDS:
             return None
         return importlib.import_module(f"symsvm.cli.{name}").command
+
+    def resolve_command(self, ctx, args):
+        """The command that the first word names, or the one that may have been meant."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, COMMANDS, 1, 0.0)[0]
+            ctx.fail(f"there is no command {name!r}; {near!r}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx):
         """Run a command; where nobody reads any more, that is the end of it."""

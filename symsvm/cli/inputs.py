@@ -1,8 +1,9 @@
 """Inputs: points and labels from a file or a named set, as a machine takes them."""
 
+import functools
 import os
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def read_table(
     text_column=None,
     n_features=None,
     supervised=True,
+    targets=False,
     is_gram=False,
 ):
     """Read a file or a named data set.
@@ -48,20 +50,18 @@ def read_table(
     Parameters
     ----------
     n_features : what LIBSVM's text, which leaves zeros out, is widened to.
-    supervised : whether there have to be labels.
+    supervised, targets : whether there have to be labels, and whether they are a regression's targets.
     is_gram : whether the rows are a kernel's; LIBSVM's text has their numbers in front, as the feature 0.
     """
     from symsvm import data
 
     name = os.path.basename(file)
     if text:
-        return _texts(file, text_column, labels).train.first(limit)
+        return _texts(file, text_column, labels)[0].first(limit)
     if os.path.isdir(file):
         raise Refused(f"{file} is a directory: for a folder of texts add --text.")
     if not os.path.exists(file):
-        found = data.load(file)
-        if data.SETS[file].kind == "posts":
-            raise Refused(f"{file} holds texts: add --text.")
+        found, _ = _named(file, texts=False)
         X, y = found.X, found.y
     else:
         form = format or data.formats.format_of(file)
@@ -72,7 +72,9 @@ def read_table(
     if supervised and y is None:
         raise Refused(f"{file} holds no labels: name their file with --labels.")
     _check(file, X, y)
-    return Table(name, _settled(X), None if y is None else whole(y)).first(limit)
+    if y is not None:
+        y = y.astype("float64") if targets and y.dtype.kind in "biuf" else whole(y)
+    return Table(name, _settled(X), y).first(limit)
 
 
 def _check(file, X, y):
@@ -109,27 +111,34 @@ def _column(labels):
         return labels
 
 
-class _Corpora(NamedTuple):
-    train: Table
-    test: Table | None
+def _named(file, *, texts):
+    """A named set as (training part, test part or None); with ":test" behind its name, the test part alone."""
+    from symsvm.data import SETS, load
+
+    name, _, part = file.partition(":")
+    if (SETS[name].kind == "posts") != texts:
+        hint = "points, not texts: leave out --text" if texts else "texts: add --text"
+        raise Refused(f"{name} holds {hint}.")
+    found = load(name)
+    test = None if found.X_test is None else Table(f"{name}:test", found.X_test, found.y_test)
+    if not part:
+        return Table(name, found.X, found.y), test
+    if test is None:
+        raise Refused(f"{name} has no test part.")
+    return test, None
 
 
+@functools.lru_cache(maxsize=1)  # what one reading finds is asked for twice, to train on and to test with
 def _texts(file, column, labels):
-    """The texts to train on and to test with of a file, a folder or a named set."""
+    """The texts to train on and to test with (None if there are none) of a file, a folder or a named set."""
     from symsvm import text
 
     if not os.path.exists(file):
-        from symsvm.data import SETS, load
-
-        if SETS[file].kind != "posts":
-            raise Refused(f"{file} holds points, not texts: leave out --text.")
-        found = load(file)
-        return _Corpora(Table(file, found.X, found.y), Table(f"{file}, its test part", found.X_test, found.y_test))
+        return _named(file, texts=True)
     columns = {"text": _column(column), "label": _column(labels)}
     found = text.read(file, **{key: value for key, value in columns.items() if value is not None})
     name = os.path.basename(os.path.normpath(file))
-    test = None if found.test is None else Table(f"{name}, its test part", *found.test)
-    return _Corpora(Table(name, *found.train), test)
+    return Table(name, *found.train), None if found.test is None else Table(f"{name}, test part", *found.test)
 
 
 def held_out_table(file, train, *, limit=None, **options):
@@ -138,18 +147,12 @@ def held_out_table(file, train, *, limit=None, **options):
 
     if file is not None:
         return read_table(file, limit=limit, **options)
-    if options.get("text"):
-        found = _texts(train, options["text_column"], options["labels"]).test
-    elif os.path.exists(train):
+    if options["text"]:
+        found = _texts(train, options["text_column"], options["labels"])[1]
+        return None if found is None else found.first(limit)
+    if os.path.exists(train) or ":" in train or not data.SETS[train].test:
         return None
-    else:
-        parts = data.load(train)
-        found = (
-            None
-            if parts.X_test is None
-            else Table(f"{train}, its test part", _settled(parts.X_test), whole(parts.y_test))
-        )
-    return None if found is None else found.first(limit)
+    return read_table(f"{train}:test", limit=limit, targets=options["targets"])
 
 
 def whole(y):
@@ -193,7 +196,9 @@ def table_for(model, file, data, *, supervised):
                 return Table(os.path.basename(file), lines.read().splitlines(), None).first(data["limit"])
         return read_table(file, **(data | {"text": True}))
     is_gram = getattr(machine_of(model), "kernel", None) == "precomputed"
-    return read_table(file, **data, n_features=model.n_features_in_, supervised=supervised, is_gram=is_gram)
+    targets = not hasattr(machine_of(model), "classes_") and not hasattr(machine_of(model), "offset_")
+    known = {"n_features": model.n_features_in_, "supervised": supervised, "targets": targets, "is_gram": is_gram}
+    return read_table(file, **data, **known)
 
 
 def fitting(model, table):

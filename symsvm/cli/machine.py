@@ -4,7 +4,16 @@ import numpy as np
 
 from symsvm.cli.errors import BadData, Refused
 
-__all__ = ["ESTIMATORS", "SCALES", "check_labels", "estimator_of", "machine_of", "parts_of", "pipeline_of"]
+__all__ = [
+    "ESTIMATORS",
+    "REGRESSIONS",
+    "SCALES",
+    "check_labels",
+    "estimator_of",
+    "machine_of",
+    "parts_of",
+    "pipeline_of",
+]
 
 ESTIMATORS = {
     "c-svc": "SVC",
@@ -37,6 +46,7 @@ _PARAMETERS = (
     "cache_size",
 )
 _SAID = {"C": "--cost", "multi_class": "--multi-class", "max_iter": "--max-iter", "time_limit": "--time-limit"}
+REGRESSIONS = ("svr", "nu-svr", "linear-svr")
 _CLASSIFIERS = ("c-svc", "nu-svc", "linear-svc")
 
 

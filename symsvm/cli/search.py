@@ -8,7 +8,7 @@ import numpy as np
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import described, filled, read_table
 from symsvm.cli.keeping import check_target, keep, size_of
-from symsvm.cli.machine import check_labels, estimator_of, pipeline_of
+from symsvm.cli.machine import REGRESSIONS, check_labels, estimator_of, pipeline_of
 from symsvm.cli.output import grid, styled
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
 
@@ -39,7 +39,12 @@ class Search:
         from symsvm.tuning import tune
 
         s, output = self.settings, self.output
-        table = read_table(s["file"], is_gram=s["kernel"] == "precomputed", **{name: s[name] for name in _DATA})
+        table = read_table(
+            s["file"],
+            targets=self.kind in REGRESSIONS,
+            is_gram=s["kernel"] == "precomputed",
+            **{name: s[name] for name in _DATA},
+        )
         check_labels(table, self.kind)
         cells, fixed = self._grid()
         model = pipeline_of(estimator_of(s | dict.fromkeys(_NUMBERS) | fixed, table.y), s["scale"], s["text"])

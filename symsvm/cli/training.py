@@ -5,7 +5,7 @@ import numpy as np
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import described, filled, fitting, held_out_table, read_table
 from symsvm.cli.keeping import check_target, keep, opened, size_of
-from symsvm.cli.machine import check_labels, estimator_of, pipeline_of
+from symsvm.cli.machine import REGRESSIONS, check_labels, estimator_of, pipeline_of
 from symsvm.cli.output import styled
 from symsvm.cli.psvm_report import machine_lines, matrix_lines
 from symsvm.cli.scores import kind_of, score_lines, scored, trained_on
@@ -44,6 +44,7 @@ class Training:
         table = read_table(
             s["file"],
             supervised=self.kind != "one-class",
+            targets=self.kind in REGRESSIONS,
             is_gram=s["kernel"] == "precomputed",
             **{k: s[k] for k in names},
         )
@@ -68,7 +69,11 @@ class Training:
         labels = s["test_labels"] or (None if s["psvm"] else s["labels"])
         options = {"labels": labels, "format": s["test_format"] or s["format"], "limit": s["test_limit"]}
         options |= {name: s[name] for name in ("header", "zero_based", "text", "text_column")}
-        options |= {"n_features": getattr(model, "n_features_in_", None), "is_gram": s["kernel"] == "precomputed"}
+        options |= {
+            "targets": self.kind in REGRESSIONS,
+            "n_features": getattr(model, "n_features_in_", None),
+            "is_gram": s["kernel"] == "precomputed",
+        }
         return held_out_table(s["test"], s["file"], **options)
 
     # ---- what is done

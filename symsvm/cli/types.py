@@ -20,7 +20,8 @@ class DataFile(click.ParamType):
             return value
         from symsvm.data.registry import SETS
 
-        if value not in SETS:
+        name, _, part = value.partition(":")
+        if name not in SETS or part not in ("", "test"):
             self.fail(
                 f"there is no file {value!r}, and no data set of that name ('symsvm data' lists them).", param, ctx
             )
