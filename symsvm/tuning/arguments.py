@@ -59,5 +59,5 @@ def splitter_of(estimator, y, folds, random_state):
 def taken(estimator, X, y, rows):
     """Some of the points, in their order."""
     if get_tags(estimator).input_tags.pairwise:
-        return X[np.ix_(rows, rows)], y[rows]
+        return X[np.ix_(rows, rows)], None if y is None else y[rows]
     return _safe_indexing(X, rows), None if y is None else y[rows]

@@ -47,11 +47,21 @@ class HeldMatrix:
 
     def values(self, rows, columns, coef):
         """sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
-        from symsvm.tuning.matrix_loops import gather  # Numba is loaded when it is first needed
+        from symsvm.tuning.matrix_loops import add_rows, gather  # Numba is loaded when it is first needed
 
+        if coef.size == len(columns):
+            total = np.zeros(len(rows))
+            add_rows(self.K, *_runs(rows), columns, np.ravel(coef), total)
+            return total.reshape(len(rows), *coef.shape[1:])
         K = np.empty((len(rows), len(columns)))
         gather(self.K, rows, columns, K)
         return K @ coef
+
+
+def _runs(rows):
+    """The ends of runs of consecutive numbers."""
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    return rows[np.append(0, breaks)], rows[np.append(breaks, len(rows)) - 1] + 1
 
 
 class _Part:
@@ -60,7 +70,7 @@ class _Part:
     entries = 0  # none is computed any more
 
     def __init__(self, held, rows):
-        self._held, self._rows, self.m = held, rows, len(rows)
+        self._held, self._rows, self._runs, self.m = held, rows, _runs(rows), len(rows)
         self.kernel, self.X, self.width = Precomputed(held.K), rows[:, None], held.width
         self.is_exact = self.m <= _FEW
         self.keeps, self.kept = False, None
@@ -73,10 +83,13 @@ class _Part:
 
     def product(self, q, rows, columns, out, *, exact):
         """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
-        from symsvm.tuning.matrix_loops import product
+        from symsvm.tuning.matrix_loops import add_products, add_rows
 
-        rows = self._rows if rows is None else self._rows[rows]
-        product(self._held.K, rows, self._rows[columns], np.asarray(q, dtype="float64"), out)
+        columns = self._rows[columns]
+        if rows is None:
+            add_rows(self._held.K, *self._runs, columns, q, out)
+        else:
+            add_products(self._held.K, self._rows[rows], columns, q, out)
 
 
 class HeldPoints:

@@ -1,8 +1,9 @@
 """Loops over a symmetric matrix that is held whole, without Python's lock: threads run them side by side."""
 
+import numpy as np
 from numba import njit
 
-__all__ = ["gather", "product"]
+__all__ = ["add_products", "add_rows", "gather"]
 
 
 @njit(cache=True, nogil=True)
@@ -15,11 +16,27 @@ def gather(K, rows, columns, out):
 
 
 @njit(cache=True, nogil=True)
-def product(K, rows, columns, q, out):
-    """out_i += sum_j K_ij q_j over the chosen rows and columns of a symmetric K.
+def add_rows(K, starts, stops, columns, q, out):
+    """out_i += sum_j K_ij q_j over the chosen columns, for the i in runs [start, stop), one run after another.
 
-    The fewer of both are gone through in the outer loop: what is far apart in memory is then read least often.
+    K is symmetric: row j is read for column j. Sums of a run are in an array of their own, for the compiler to know
+    that it is not a part of K.
     """
+    low = 0
+    for r in range(len(starts)):
+        total = np.zeros(stops[r] - starts[r])
+        for k in range(len(columns)):
+            source, factor = K[columns[k], starts[r] : stops[r]], q[k]
+            for i in range(len(total)):
+                total[i] += factor * source[i]
+        for i in range(len(total)):
+            out[low + i] += total[i]
+        low += len(total)
+
+
+@njit(cache=True, nogil=True)
+def add_products(K, rows, columns, q, out):
+    """out_i += sum_j K_ij q_j over the chosen rows and columns; the fewer of both are in the outer loop."""
     if len(columns) <= len(rows):
         for j in range(len(columns)):
             source, factor = K[columns[j]], q[j]

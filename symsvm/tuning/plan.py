@@ -1,9 +1,11 @@
 """Plan: which fits of a search share what, and the tasks that this makes."""
 
 import joblib
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from symsvm.tuning.arguments import taken
 from symsvm.tuning.held import bytes_of
 from symsvm.tuning.shared import can_share
 from symsvm.tuning.sheet import Rooms, checked
@@ -45,13 +47,15 @@ class Plan:
 
     def _over_given_points(self, cells):
         alone, share = ([i for i in cells if self.shares[i] == wanted] for wanted in (False, True))
-        found = []
+        found, (y, folds) = [], (self.y, self.folds)
         if share:
             X = checked(machine_of(self.models[share[0]]), self.X, self.y)
-            found, wrong = sheets(self, share, X, {fold: train for fold, (train, _) in enumerate(self.folds)})
+            order, folds = _side_by_side(self.folds, X.shape[0])
+            X, y = taken(self.models[share[0]], X, self.y, order)
+            found, wrong = sheets(self, share, X, {fold: train for fold, (train, _) in enumerate(folds)})
             alone = sorted([*alone, *wrong])
-        tasks = [Alone(self, fold, alone) for fold in range(len(self.folds))] if alone else []
-        return tasks + [Path(self, sheet, fold, self.folds[fold]) for sheet in found for fold in sheet.folds]
+        tasks = [Alone(self, fold, alone) for fold in range(len(folds))] if alone else []
+        return tasks + [Path(self, sheet, fold, folds[fold], y) for sheet in found for fold in sheet.folds]
 
     def targets(self, fold):
         """The targets of the training points of a fold, and of those held out; None where there are none."""
@@ -64,3 +68,18 @@ def _before(model, cell):
         return None
     name = model.steps[-1][0]
     return joblib.hash({key: value for key, value in cell.items() if key.partition("__")[0] != name})
+
+
+def _side_by_side(folds, m):
+    """An order that puts the points of each fold side by side, and the folds in it; as it is where they overlap.
+
+    Training points are then two runs of the matrix, which loops read faster than points here and there.
+    """
+    order = np.concatenate([test for _, test in folds])
+    if not np.array_equal(np.sort(order), np.arange(m)):
+        return np.arange(m), folds
+    every, ends = np.arange(m), np.cumsum([len(test) for _, test in folds])
+    tests = [every[end - len(test) : end] for end, (_, test) in zip(ends, folds, strict=True)]
+    if any(not np.array_equal(np.sort(train), np.delete(every, test)) for train, test in folds):
+        return every, folds
+    return order, [(np.delete(every, test), test) for test in tests]

@@ -16,6 +16,8 @@ from symsvm.objectives import KernelDual
 from symsvm.solvers import Decomposition
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.solvers.registry import chosen
+from symsvm.solvers.state import WHOLE
+from symsvm.solvers.working_set import WorkingSet
 
 __all__ = ["Session", "Stopped", "can_share", "shared"]
 
@@ -47,13 +49,29 @@ class Session:
     held : a `HeldMatrix` or `HeldPoints`.
     rows : the training points.
     is_stopped : a function that says whether to stop.
+    rooms : where a working set of all variables gets its room from, which `close` gives back; or None.
     """
 
-    def __init__(self, held, rows, is_stopped):
-        self.held, self.is_stopped = held, is_stopped
+    def __init__(self, held, rows, is_stopped, rooms=None):
+        self.held, self.is_stopped, self._rooms, self._room = held, is_stopped, rooms, None
         self._part = held.part(rows)
         self._part.keeps = True
         self._rows, self._last, self._next = rows, [], 0
+
+    def close(self):
+        """Give back what others can use."""
+        self._part.kept = None
+        if self._room is not None:
+            self._rooms.leave(self._room)
+
+    def _make_room(self, program):
+        """Let the first problem's working set, of all variables, have the room of another fold's."""
+        if self._rooms is None or self._room is not None or self._part.is_exact or program.n > WHOLE:
+            return
+        size = -(-(program.n + 1) // 128) * 128  # as working sets have them
+        self._room = self._rooms.take(size, "float32")
+        self._part.kept = WorkingSet(program, self._part, "float32")
+        self._part.kept.K = self._room[: size * size].reshape(size, size)
 
     def bind(self, rows):
         """Begin a fit to these points."""
@@ -65,6 +83,8 @@ class Session:
         slot, self._next = self._next, self._next + 1
         alone = bound.is_whole and np.array_equal(bound.rows, self._rows)
         part = self._part if alone else self.held.part(bound.rows)
+        if alone:
+            self._make_room(program)
         last = self._last[slot] if slot < len(self._last) else None
         if last is not None and (last.stopped != "tol" or last.program.n != program.n):
             last = None

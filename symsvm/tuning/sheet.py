@@ -17,13 +17,13 @@ class Rooms:
     def __init__(self):
         self._free, self._lock = [], threading.Lock()
 
-    def take(self, m):
-        """Room for a matrix between m points."""
+    def take(self, n, dtype="float64"):
+        """Room for a matrix of n rows and columns."""
         with self._lock:
             for k, room in enumerate(self._free):
-                if len(room) >= m * m:
+                if room.dtype == dtype and len(room) >= n * n:
                     return self._free.pop(k)
-        return np.empty(m * m)
+        return np.empty(n * n, dtype)
 
     def leave(self, room):
         """Give the room of a matrix back that nobody needs any more."""

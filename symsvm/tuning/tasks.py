@@ -45,29 +45,30 @@ class Path:
 
     is_parallel = True
 
-    def __init__(self, plan, sheet, fold, rows):
-        self.plan, self.sheet, self.fold, self.rows = plan, sheet, fold, rows
+    def __init__(self, plan, sheet, fold, rows, y):
+        self.plan, self.sheet, self.fold, self.rows, self.y = plan, sheet, fold, rows, y
 
     def run(self, board):
         """Fit the cells, and write on the board what comes of it."""
         models = {i: machine_of(self.plan.models[i]) for i in self.sheet.folds[self.fold]}
         train, test = (index.astype("float64")[:, None] for index in self.rows)
-        y_train, y_test = self.plan.targets(self.fold)
+        y_train, y_test = (None if self.y is None else self.y[index] for index in self.rows)
 
         @functools.cache
         def session():
-            return Session(self.sheet.held(), self.rows[0], lambda: board.is_stopped)
+            return stack.enter_context(
+                contextlib.closing(Session(self.sheet.held(), self.rows[0], lambda: board.is_stopped, self.plan.rooms))
+            )
 
         def fit(i):
             machine = shared(models[i], session()).fit(train, y_train)
             return self.plan.score(machine, test, y_test), _converged(machine)
 
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.sheet.leave)
             for i in sorted(models, key=lambda i: getattr(models[i], "C", 0.0)):
                 if not board.is_stopped:
                     board.fit(i, self.fold, functools.partial(fit, i))
-        finally:
-            self.sheet.leave()
 
 
 class Alone:
@@ -155,9 +156,10 @@ class Prepared:
                 board.fit(i, self.fold, prepare)
             return
         rows = np.arange(len(train)), np.arange(len(train), len(train) + len(test))
+        y = None if plan.y is None else plan.y[np.concatenate([train, test])]
         found, wrong = sheets(plan, share, X, {self.fold: rows[0]})
         for sheet in found:
-            Path(plan, sheet, self.fold, rows).run(board)
+            Path(plan, sheet, self.fold, rows, y).run(board)
         alone = Alone(plan, self.fold, [])
         for i in sorted([*wrong, *(i for i in self.cells if not plan.shares[i])]):
             alone.fit(board, i, machine_of(plan.models[i]), points)
