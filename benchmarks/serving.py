@@ -38,9 +38,11 @@ def service(path, **limits):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         line = process.stderr.readline()
         print(f"{Path(path).name}: ready after {time.perf_counter() - start:.1f} s, {memory(process):.0f} MB")
-        yield int(re.search(r":(\d+)/", line)[1]), process
-        process.terminate()
-        process.stderr.read()
+        try:
+            yield int(re.search(r":(\d+)/", line)[1]), process
+        finally:
+            process.terminate()
+            process.stderr.read()
 
 
 def memory(process):

@@ -1,15 +1,20 @@
 """Bad input and hostile clients: the right status, an error that names the field, and a service that goes on."""
 
+import asyncio
 import json
 import logging
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from serving import MODELS, raw, serving, wait_for
 
 import symsvm
+from symsvm.serve import Settings, create_app
+from symsvm.serve.guard import Guard
+from symsvm.serve.metrics import Metrics
 from symsvm.serve.served import Served
 
 JSON = {"content-type": "application/json"}
@@ -248,6 +253,56 @@ def test_too_much_waits(text):
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "1"
     assert answer.json()["error"]["code"] == "busy"
+
+
+def test_too_many_bodies(tmp_path):
+    path = tmp_path / "text.symsvm"
+    symsvm.save(MODELS["text"](), path)
+    with serving(path, max_body=10_000, max_bodies=15_000) as client, ThreadPoolExecutor(1) as pool:
+        gate, body = threading.Event(), {"post_text": "a" * 9000}
+        client.app.state.batcher.executor.submit(gate.wait)
+        found = pool.submit(client.post, "/", json=body)
+        wait_for(lambda: client.app.state.batcher._waiting == 1)
+        answer = client.post("/", json=body)
+        check(answer, 503, "body")
+        assert answer.headers["retry-after"] == "1"
+        gate.set()
+        assert found.result().status_code == 200
+        assert client.post("/", json=body).status_code == 200  # what was held is free again
+
+
+def test_a_client_that_does_not_read():
+    """Its answer is given up when it does not take a piece in time."""
+    sent = []
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a" * 200_000})
+
+    async def send(message):
+        sent.append(message)
+        if len(sent) > 2:
+            await asyncio.sleep(60)
+
+    guard = Guard(app, Settings(body_timeout=0.05), Metrics())
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(guard(scope, None, send))
+    assert [len(message.get("body", b"")) for message in sent] == [0, 65536, 65536]
+
+
+def test_a_service_that_does_not_run(tmp_path):
+    """An application whose lifespan was not begun says so, and lets nobody wait."""
+    path = tmp_path / "text.symsvm"
+    symsvm.save(MODELS["text"](), path)
+
+    async def ask():
+        transport = httpx.ASGITransport(create_app(path))
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            return await client.post("/", json={"post_text": "a"}), await client.get("/readyz")
+
+    answer, ready = asyncio.run(ask())
+    check(answer, 503, None)
+    assert ready.status_code == 503
 
 
 def test_one_request_of_many_that_cannot_be_answered(numbers):

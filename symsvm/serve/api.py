@@ -1,6 +1,7 @@
 """The interface: routes that take and give JSON."""
 
 import asyncio
+import contextlib
 import json
 
 from fastapi.requests import Request
@@ -15,20 +16,23 @@ from symsvm.serve.schemas import Health, Post, Ready
 
 __all__ = ["add_api"]
 
-# Rows whose answers are written down in a thread: between two of them others have their turn.
-_MANY = 64
+# Bytes of a body that is parsed, and rows whose answers are written down, in a thread, so that others have their turn.
+_LARGE, _MANY = 1 << 16, 64
 
 
 def add_api(app, slot, batcher, reader, schemas, metrics):
     """Add the routes to an application."""
 
+    @contextlib.asynccontextmanager
     async def parsed(request, schema):
         """The body of a request as an instance of a schema."""
         media_type(request, (JSON,))
-        try:
-            return schema.model_validate_json(await reader.read(request))
-        except ValidationError as error:
-            raise problem_of(error) from None
+        async with reader.body(request) as data:
+            try:
+                found = schema.model_validate_json(data)
+            except ValidationError as error:
+                raise problem_of(error) from None
+            yield found
 
     @app.post(
         "/",
@@ -42,8 +46,8 @@ def add_api(app, slot, batcher, reader, schemas, metrics):
         if slot.current.served.kind != "text":
             message = "post_text: this model takes rows of numbers; send them to /v1/predict."
             raise Problem(422, "wrong_kind", message, field="post_text")
-        found = await parsed(request, schemas.post)
-        _, (answers,) = await batcher.predict([found.post_text])
+        async with parsed(request, schemas.post) as found:
+            _, (answers,) = await batcher.predict([found.post_text])
         return _json(answers.post(0))
 
     @app.post(
@@ -55,11 +59,11 @@ def add_api(app, slot, batcher, reader, schemas, metrics):
     )
     async def predict(request: Request):
         kind = media_type(request, (JSON, LINES))
-        data = await reader.read(request)
-        many = len(data) > 1 << 16
         parse = _lines if kind == LINES else _batch
-        inputs, tops = await asyncio.to_thread(parse, schemas, data) if many else parse(schemas, data)
-        loaded, parts = await batcher.predict(inputs)
+        async with reader.body(request) as data:
+            many = len(data) > _LARGE
+            inputs, tops = await asyncio.to_thread(parse, schemas, data) if many else parse(schemas, data)
+            loaded, parts = await batcher.predict(inputs)
         write = _written_lines if kind == LINES else _written
         arguments = loaded.digest, parts, tops
         written = await asyncio.to_thread(write, *arguments) if len(inputs) > _MANY else write(*arguments)
@@ -73,8 +77,8 @@ def add_api(app, slot, batcher, reader, schemas, metrics):
         openapi_extra=body({JSON: schemas.one}),
     )
     async def explain(request: Request):
-        found = await parsed(request, schemas.one)
-        loaded, told, decisions = await batcher.explain(getattr(found, schemas.single), found.terms)
+        async with parsed(request, schemas.one) as found:
+            loaded, told, decisions = await batcher.explain(getattr(found, schemas.single), found.terms)
         return _json({"model": loaded.digest, "prediction": told, "decisions": decisions})
 
     @app.get("/v1/model", summary="The model: kernel, parameters, labels, certificate")

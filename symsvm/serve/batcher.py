@@ -6,6 +6,7 @@ a crowd shares the fixed cost of a prediction. One thread predicts; compiled fun
 
 import asyncio
 import collections
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,13 +19,18 @@ from symsvm.serve.slot import Loaded
 __all__ = ["Batcher"]
 
 
+# Characters of a text that count as a row more.
+_LONG = 1024
+
+
 @dataclass(frozen=True)
 class _Job:
-    """Some rows of a request, for the model that the request began with."""
+    """Some rows of a request from `start` on, for the model that the request began with."""
 
     loaded: Loaded
     inputs: list
     start: int
+    weight: int
     future: Any
 
 
@@ -33,21 +39,23 @@ class Batcher:
 
     def __init__(self, slot, settings, metrics):
         self.slot, self.settings, self.metrics = slot, settings, metrics
-        self._jobs, self._arrived, self._waiting = collections.deque(), asyncio.Event(), 0
-        self.executor, self._task = None, None
+        self._jobs, self._waiting = collections.deque(), 0
+        self.executor = self._task = self._arrived = None
 
     def start(self):
         """Start the thread and the loop that feeds it."""
         self.executor = ThreadPoolExecutor(1, thread_name_prefix="predictions")
+        self._arrived = asyncio.Event()
         self._task = asyncio.create_task(self._feed())
 
     async def stop(self):
         """End both; whoever still waits is told that the service stops."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        for job in self._jobs:
+        while self._jobs:
+            job = self._jobs.popleft()
             if not job.future.done():
-                job.future.set_exception(Problem(503, "stopping", "the service stops."))
+                job.future.set_exception(_stopped())
         await asyncio.to_thread(self.executor.shutdown)
 
     @property
@@ -58,38 +66,40 @@ class Batcher:
     # ---- requests
 
     async def predict(self, inputs):
-        """The model and its answers for the rows of a request, in parts of at most `max_batch` rows.
+        """The model and its answers for the rows of a request, a list of parts of at most `max_batch` rows.
 
         Parts come one after the other, so that a large request lets small ones pass.
         """
-        loaded, most, parts = self.slot.current, self.settings.max_batch, []
-        self._admit(len(inputs))
-        try:
-            for i in range(0, len(inputs), most):
-                job = _Job(loaded, inputs[i : i + most], i, asyncio.get_running_loop().create_future())
-                self._jobs.append(job)
+        loaded, parts = self.slot.current, []
+        with self._waits(len(inputs)):
+            for start, end, weight in _cuts(inputs, self.settings.max_batch):
+                future = asyncio.get_running_loop().create_future()
+                self._jobs.append(_Job(loaded, inputs[start:end], start, weight, future))
                 self._arrived.set()
-                parts.append(await job.future)
-        finally:
-            self._admit(-len(inputs))
+                parts.append(await future)
         return loaded, parts
 
     async def explain(self, entry, terms):
         """The model, its prediction for one row and the terms of its decisions."""
         loaded = self.slot.current
-        self._admit(1)
-        try:
+        with self._waits(1):
             loop = asyncio.get_running_loop()
             return loaded, *await loop.run_in_executor(self.executor, _explained, loaded.served, entry, terms)
-        finally:
-            self._admit(-1)
 
-    def _admit(self, rows):
-        """Let rows in, if not too many wait; a request that is larger than the limit may come alone."""
-        if self._waiting and rows > 0 and self._waiting + rows > self.settings.max_waiting:
+    @contextlib.contextmanager
+    def _waits(self, rows):
+        """While rows wait, if not too many do; a request that is larger than the limit may come alone."""
+        if not self.running:
+            raise _stopped()
+        if self._waiting and self._waiting + rows > self.settings.max_waiting:
             raise Problem(503, "busy", "too many rows wait for the model: try again.", headers={"retry-after": "1"})
         self._waiting += rows
         self.metrics.waiting.set(self._waiting)
+        try:
+            yield
+        finally:
+            self._waiting -= rows
+            self.metrics.waiting.set(self._waiting)
 
     # ---- batches
 
@@ -114,17 +124,36 @@ class Batcher:
 
     def _take(self):
         """The next jobs for one model, up to the size of a batch."""
-        batch, rows = [], 0
+        batch, weight = [], 0
         while self._jobs:
             job = self._jobs[0]
-            if job.future.done():
-                self._jobs.popleft()
-                continue
-            rows += len(job.inputs)
-            if batch and (rows > self.settings.max_batch or job.loaded is not batch[0].loaded):
+            weight += job.weight
+            if batch and (weight > self.settings.max_batch or job.loaded is not batch[0].loaded):
                 break
-            batch.append(self._jobs.popleft())
+            self._jobs.popleft()
+            if not job.future.done():  # the client may have gone
+                batch.append(job)
         return batch
+
+
+def _cuts(inputs, most):
+    """(start, end, weight) of the parts of a request: a row weighs 1, a text more by its length.
+
+    >>> list(_cuts(["a", "b", "c" * 3000, "d"], 2))
+    [(0, 2, 2), (2, 3, 3), (3, 4, 1)]
+    """
+    start = weight = 0
+    for i, entry in enumerate(inputs):
+        more = 1 + len(entry) // _LONG if isinstance(entry, str) else 1
+        if i > start and weight + more > most:
+            yield start, i, weight
+            start, weight = i, 0
+        weight += more
+    yield start, len(inputs), weight
+
+
+def _stopped():
+    return Problem(503, "stopping", "the service stops.", headers={"retry-after": "1"})
 
 
 def _predicted(batch):

@@ -1,6 +1,7 @@
 """BodyReader: the body of a request, within limits of bytes and of time."""
 
 import asyncio
+import contextlib
 
 from starlette.requests import ClientDisconnect
 
@@ -28,43 +29,45 @@ def media_type(request, known):
 
 
 class BodyReader:
-    """Reads bodies; counts what all of them hold together."""
+    """Reads bodies; counts what all requests together hold of them."""
 
     def __init__(self, settings):
         self.settings, self.held = settings, 0
 
-    async def read(self, request):
-        """The bytes of the body."""
-        length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > self.settings.max_body:
+    @contextlib.asynccontextmanager
+    async def body(self, request):
+        """The bytes of the body, which count until the request is answered."""
+        if _declared(request) > self.settings.max_body:
             if request.headers.get("expect", "").lower() != "100-continue":
                 await self._discard(request)
             raise self._too_large()
-        parts, size = [], 0
+        received = bytearray()
+        try:
+            await self._receive(request, received)
+            yield bytes(received)
+        finally:
+            self.held -= len(received)
+
+    async def _receive(self, request, received):
+        """Fill `received`, within the limits."""
         try:
             async with asyncio.timeout(self.settings.body_timeout):
                 async for part in request.stream():
-                    size += len(part)
+                    received += part
                     self.held += len(part)
-                    parts.append(part)
-                    if size > self.settings.max_body or self.held > self.settings.max_bodies:
+                    if len(received) > self.settings.max_body or self.held > self.settings.max_bodies:
                         break
         except TimeoutError:
-            seconds = self.settings.body_timeout
-            message = f"the body must arrive within {seconds:g} seconds."
+            message = f"the body must arrive within {self.settings.body_timeout:g} seconds."
             raise Problem(408, "too_slow", message, field="body", headers=_CLOSE) from None
         except ClientDisconnect:
             raise Problem(400, "incomplete", "the connection ended before the body.", field="body") from None
-        finally:
-            self.held -= size
-        if size > self.settings.max_body:
-            parts.clear()
+        if len(received) > self.settings.max_body:
             await self._discard(request)
             raise self._too_large()
-        if self.held + size > self.settings.max_bodies:
-            message = "the service receives too much at a time: try again."
-            raise Problem(503, "busy", message, headers={"retry-after": "1", **_CLOSE})
-        return b"".join(parts)
+        if self.held > self.settings.max_bodies:
+            message = "the service holds too many bodies: try again."
+            raise Problem(503, "busy", message, field="body", headers={"retry-after": "1", **_CLOSE})
 
     def _too_large(self):
         limit = self.settings.max_body
@@ -82,3 +85,9 @@ class BodyReader:
                         return
         except TimeoutError:
             return
+
+
+def _declared(request):
+    """The length that the headers tell, 0 where they tell none."""
+    length = request.headers.get("content-length", "")
+    return int(length[:20]) if length.isascii() and length.isdigit() else 0

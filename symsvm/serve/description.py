@@ -9,6 +9,7 @@ from symsvm.version import __version__
 
 __all__ = ["describe"]
 
+_MANY = 500  # entries of a parameter, such as a list of stop words, that are told
 _WORST = ("optimal", "stationary", "feasible", "unknown", "infeasible", "diverged")
 
 
@@ -38,6 +39,8 @@ def _parameters(step):
 
 
 def _told(value):
+    if isinstance(value, dict | list | tuple) and len(value) > _MANY:
+        return f"{len(value)} entries"
     if isinstance(value, dict):
         return {str(key): _told(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

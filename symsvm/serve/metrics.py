@@ -8,6 +8,7 @@ __all__ = ["Metrics"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_METHODS = ("GET", "HEAD", "POST")
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -34,11 +35,10 @@ class Metrics:
         self._known = {}
 
     def count(self, route, method, status, seconds):
-        """Count a request; `route` is the pattern, not the path, so that the labels are few."""
-        key = route, method, status
+        """Count a request; the route is the pattern, not the path, and odd methods are one: labels stay few."""
+        key = route or "none", method if route and method in _METHODS else "other", str(status)
         if key not in self._known:
-            labels = (route or "none", method if route else "any", str(status))
-            self._known[key] = self.requests.labels(*labels), self.seconds.labels(labels[0])
+            self._known[key] = self.requests.labels(*key), self.seconds.labels(key[0])
         requests, histogram = self._known[key]
         requests.inc()
         histogram.observe(seconds)

@@ -18,10 +18,10 @@ class Settings:
     ----------
     token : what `Authorization: Bearer` must say, None for everybody.
     max_body : bytes of a request's body.
-    max_bodies : bytes of all bodies that are being received at a time; None for 16 times `max_body`.
+    max_bodies : bytes of the bodies of all requests that are being answered; None for 16 times `max_body`.
     max_rows : texts or rows of a request.
     max_waiting : rows that may wait for the model, what comes on top is sent away with 503; None for twice `max_rows`.
-    max_batch : rows that are predicted together.
+    max_batch : rows that are predicted together; a text counts once more for each 1024 characters.
     max_connections : open connections.
     max_headers : bytes of a request's headers.
     header_timeout, body_timeout : seconds until a request's headers, and then its body, must be there; a response must

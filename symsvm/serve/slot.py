@@ -29,11 +29,23 @@ class Loaded:
 
 def read_model(path, settings):
     """Read a model file, checked but not yet tried."""
+    before = _stamp(path)
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     served = Served(load(path, trusted=settings.trusted, n_features=settings.n_features))
+    if _stamp(path) != before:
+        raise OSError(f"{path} changed while it was read")
     about = {"digest": digest, "loaded": datetime.now(UTC).isoformat(timespec="seconds")}
     return Loaded(served, digest, about | describe(served))
+
+
+def _stamp(path):
+    """What changes when a file does; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 class ModelSlot:
@@ -54,25 +66,17 @@ class ModelSlot:
     def __init__(self, path, settings, metrics):
         self.path, self.settings, self.metrics = Path(os.fspath(path)), settings, metrics
         self.stale, self.message = False, None
-        self._seen = self._stamp()
+        self._seen = _stamp(self.path)
         self.current = read_model(self.path, settings)
         self.current.served.try_out()
         metrics.serving(self.current.digest, self.current.description)
-
-    def _stamp(self):
-        """What changes when the file does; None where there is none."""
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
     async def watch(self, executor):
         """Look at the file again and again, until cancelled; a change counts when it has come to rest."""
         before = self._seen
         while True:
             await asyncio.sleep(self.settings.reload)
-            stamp = await asyncio.to_thread(self._stamp)
+            stamp = await asyncio.to_thread(_stamp, self.path)
             if stamp == before != self._seen:
                 self._seen = stamp
                 await self._replace(executor)

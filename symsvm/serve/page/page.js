@@ -138,8 +138,7 @@ function mark(input) {
 
 async function predict(event) {
   event.preventDefault();
-  if (!model) await begin();
-  if (!model) return;
+  if (!model) return begin(); // a token has been entered
   const turn = ++latest;
   mark(null);
   at("go").setAttribute("aria-disabled", "true");
