@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from symsvm.ops.alone import alone
 
-__all__ = ["gap", "gather", "held_product", "mirror", "move", "survey", "violators"]
+__all__ = ["add_rows", "gap", "gather", "held_product", "mirror", "move", "survey", "violators"]
 
 
 @njit(cache=True)
@@ -135,6 +135,31 @@ def held_product(K, rows, columns, q, out):
     else:
         for i in prange(len(rows)):
             out[i] += _held_dot(K, rows[i], columns, q)
+
+
+@njit(cache=True)
+def _add_rows(K, rows, q, out, low):
+    """Sums of a part of the rows, in an array of its own: the compiler then knows that it is not a part of K."""
+    width = len(out)
+    total = np.zeros(width)
+    for k in range(len(rows)):
+        row, weight = K[rows[k], low : low + width], q[k]
+        for j in range(width):
+            total[j] += weight * row[j]
+    out += total
+
+
+@alone
+@njit(cache=True, parallel=True)
+def add_rows(K, rows, q, out):
+    """out += sum_k q_k K[rows_k], the first entries of each row, summed in float64."""
+    parts = 1 if len(rows) * len(out) < 2**18 else (len(out) + 511) // 512
+    width = (len(out) + parts - 1) // parts
+    if parts == 1:
+        _add_rows(K, rows, q, out, 0)
+    else:
+        for t in prange(parts):
+            _add_rows(K, rows, q, out[t * width : (t + 1) * width], t * width)
 
 
 @njit(cache=True)

@@ -6,8 +6,10 @@ import functools
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.graph.replace import clone_replace
 
 from symsvm.compiler import function, resolve_mode
+from symsvm.graphs import signature
 from symsvm.kernels import Precomputed
 from symsvm.matvec import form_of
 from symsvm.ops.kernel_ops import KernelGram, KernelMatvec
@@ -71,30 +73,36 @@ class Oracle:
             return _Matrix(np.asarray(self.kernel.gram), rows, columns, self.dtype)
         small = np.shape(A)[0] * np.shape(B)[0] < SMALL
         if small or self._mode is not get_mode("NUMBA"):
-            A, B = (side.toarray() if hasattr(side, "tocsr") else side for side in (A, B))
-        sparse = tuple(hasattr(side, "tocsr") for side in (A, B))
-        form = self._symbols.form(centred=not any(sparse)) if self._mode is get_mode("NUMBA") else None
+            A, B = (_written(A),) * 2 if A is B else (_written(A), _written(B))
+        is_dense = not (hasattr(A, "tocsr") or hasattr(B, "tocsr"))
+        form = self._symbols.form(centred=is_dense) if self._mode is get_mode("NUMBA") else None
         if form is None:
-            return _Graph(self, *(side.toarray() if hasattr(side, "tocsr") else side for side in (A, B)))
+            return _Graph(self, _written(A), _written(B))
         # For a few points NumPy is done before any loop is compiled.
-        return (_Few if small else Pairs)(*self._bind(form, A, B, sparse), dtype=self.dtype)
+        return (_Few if small else Pairs)(*self._bind(form, A, B), dtype=self.dtype)
 
-    def _bind(self, form, A, B, sparse):
+    def like(self, pairs):
+        """The same pairs in the type of this oracle, from those that another one of the same kernel has bound."""
+        if isinstance(pairs, Pairs):
+            form = self._symbols.form(centred=all(kind == ("dense", "dense") for kind in pairs.kinds))
+            return type(pairs)(form, pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape, dtype=self.dtype)
+        if isinstance(pairs, _Graph):
+            return _Graph(self, pairs.A, pairs.B)
+        return _Matrix(pairs.gram, pairs.A, pairs.B, self.dtype)
+
+    def _bind(self, form, A, B):
         """The form, and the numbers in it for these points."""
         same = A is B
         A = _stored(A, self.dtype)
         B = A if same else _stored(B, self.dtype)
         if A.shape[1] != B.shape[1]:
             raise ValueError(f"points must have the same features, got {A.shape[1]} and {B.shape[1]}.")
-        given = {self._symbols.A: (A, sparse[0]), self._symbols.B: (B, sparse[1])}
-        parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
-        parts += [*form.rows, *form.columns, *form.numbers]
-        values = iter(self._evaluate(parts, given))
+        values = iter(self._evaluate(form, A, B))
         kinds, data = [], []
         for channel in form.channels:
             kind = []
-            for matrix in (channel.A, channel.B):
-                value, is_sparse = next(values), matrix in given and given[matrix][1]
+            for value in (next(values), next(values)):
+                is_sparse = hasattr(value, "tocsr")
                 data += [value.data, value.indices, value.indptr] if is_sparse else [value]
                 kind.append("csr" if is_sparse else "dense")
             data += [A.shape[1]] if "csr" in kind else []
@@ -104,25 +112,39 @@ class Oracle:
         data += [value if value.ndim else number(value) for value in values]
         return form, tuple(kinds), data, A.shape[0], B.shape[0]
 
-    def _evaluate(self, parts, given):
+    def _evaluate(self, form, A, B):
         """The values of the parts of a form."""
-        wanted = [v for v in parts if v not in given]
-        compiled = self._symbols.function("parts", wanted, _PLAIN)
-        (A, _), (B, _) = given.values()
-        if any(is_sparse for _, is_sparse in given.values()):
+        parts, where, compiled = self._symbols.parts(form, A is B)
+        if hasattr(A, "tocsr") or hasattr(B, "tocsr"):
             results = self._in_rows(compiled, A, B)
         else:
             results = compiled(A, B, *self._values)
-        results = iter([np.require(v, dtype=self.dtype, requirements=["C", "W"]) for v in results])
-        return [given[v][0] if v in given else next(results) for v in parts]
+        results = [np.require(v, dtype=self.dtype, requirements=["C", "W"]) for v in results]
+        given = {self._symbols.A: A, self._symbols.B: B}
+        return [given[v] if v in given else results[i] for v, i in zip(parts, where, strict=True)]
 
     def _in_rows(self, compiled, A, B):
         """The parts of sparse points, written out some rows at a time: vectors have one value a row."""
         results = []
         for i in range(0, max(1, A.shape[0], B.shape[0]), _ROWS):
-            tiles = [side[i : i + _ROWS] for side in (A, B)]
-            results.append(compiled(*(t.toarray() if hasattr(t, "tocsr") else t for t in tiles), *self._values))
+            tiles = [_written(side[i : i + _ROWS]) for side in ((A,) if A is B else (A, B))]
+            results.append(compiled(tiles[0], tiles[-1], *self._values))
         return [np.concatenate(v) if v[0].ndim and v[0].shape[0] != 0 else v[0] for v in zip(*results, strict=True)]
+
+
+def _written(side):
+    """The points as a dense array."""
+    return side.toarray() if hasattr(side, "tocsr") else side
+
+
+def _cast(data, dtype):
+    """The same arrays and numbers in another type; indices are left alone, and what was one array is one again."""
+    made = {}
+    for value in data:
+        if id(value) not in made:
+            is_index = not isinstance(value, (np.ndarray, np.floating)) or value.dtype.kind != "f"
+            made[id(value)] = value if is_index else value.astype(dtype)
+    return [made[id(value)] for value in data]
 
 
 def _stored(side, dtype):
@@ -136,7 +158,7 @@ class _Symbols:
         self.A, self.B = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
         self.hyper = []
         self.kernel = kernel.lift(self._input)
-        self._forms, self._functions = {}, {}
+        self._forms, self._parts, self._functions = {}, {}, {}
 
     def _input(self, name, value):
         self.hyper.append(pt.tensor(name, dtype="float64", shape=(None,) * np.ndim(value)))
@@ -156,12 +178,30 @@ class _Symbols:
                 self._forms[centred] = None
         return self._forms[centred]
 
-    def function(self, name, outputs, mode, inputs=()):
+    def parts(self, form, same):
+        """The arrays that the loops are given: their graphs, where each is among the results, what computes these.
+
+        Where both sets of points are the same, so are most arrays of one and of the other: they are computed once.
+        """
+        key = form, same
+        if key not in self._parts:
+            parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
+            parts += [*form.rows, *form.columns, *form.numbers]
+            graphs = clone_replace(parts, {self.B: self.A}) if same else parts
+            inputs, different, where = [self.A, self.B, *self.hyper], {}, []
+            for part, graph in zip(parts, graphs, strict=True):
+                name = None if part in (self.A, self.B) else signature(inputs, [graph])
+                where.append(None if name is None else different.setdefault(name, (len(different), graph))[0])
+            compiled = function(inputs, [graph for _, graph in different.values()], mode=_PLAIN, trust_input=True)
+            self._parts[key] = parts, where, compiled
+        return self._parts[key]
+
+    def function(self, name, output, mode, inputs=()):
         """The compiled function of (A, B, the inputs, the hyper-parameters)."""
-        key = name, tuple(outputs) if name == "parts" else mode
+        key = name, mode
         if key not in self._functions:
             inputs = [self.A, self.B, *inputs, *self.hyper]
-            self._functions[key] = function(inputs, outputs, mode=mode)
+            self._functions[key] = function(inputs, output, mode=mode)
         return self._functions[key]
 
 

@@ -266,7 +266,8 @@ def test_a_solution_is_continued_from_with_other_bounds_or_more_points():
 
 def test_a_path_over_C_is_what_its_parts_are_and_computes_less(monkeypatch):
     Cs = (0.5, 1.0, 2.0, 4.0)
-    monkeypatch.setattr(state, "WHOLE", 0)
+    for name, size in (("WHOLE", 0), ("JOIN", 32)):  # working sets that are a part of the points
+        monkeypatch.setattr(state, name, size)
     Z, y, _ = points(800, seed=5)
     for squared in (False, True):
         programs = [csvc(y, C, squared=squared) for C in Cs]

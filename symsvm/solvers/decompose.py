@@ -103,8 +103,7 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
                 continue
             if (reached and not state.is_exact and not (reached := state.trusted(tol))) and state.is_exact:
                 continue  # float64 has computed it
-            doubtful = (state.is_exact and not state.is_fresh) or not state.is_feasible()
-            if doubtful if reached else state.astray():
+            if state.doubtful() if reached else state.astray():
                 state.confirm()
                 continue
             trace.append(state.info(n_iter, time.perf_counter() - began))
@@ -116,12 +115,13 @@ def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
                 stopped = "time_limit"
             if callback is not None and callback(trace[-1]) and stopped is None:
                 stopped = "callback"
-            if stopped is None and state.is_exact and not state.watch(tol):
-                stopped = "stalled"
+            if stopped is None and state.is_exact:
+                if not state.watch(tol):
+                    stopped = "stalled"
+                elif state.worst <= tol:
+                    continue  # what it went back to is within tol
             if stopped is not None:
                 break
-            if state.worst <= tol:
-                continue  # what float64 went back to is within tol
             state.shrink()
             n_iter += 1
             changes = state.improve(tol, deadline)

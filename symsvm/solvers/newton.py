@@ -21,7 +21,7 @@ _ROUNDS, _PART = 10, 0.5
 _FEW, _DESCENT = 640, 2**30
 
 
-def newton(A, F, z, lower, upper, group, groups):
+def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
     """Return a feasible point that is no worse than z for the quadratic with the matrix A and the gradient F at z.
 
     Parameters
@@ -29,6 +29,7 @@ def newton(A, F, z, lower, upper, group, groups):
     A : (n, n) between the free variables, float64; its diagonal is raised where a factor needs it.
     F, z, lower, upper : vectors (n,).
     group : the index of each variable's equality; `groups` is their number, 0 if there are none.
+    is_patient : whether to go on from bound to bound where block pivoting comes to no end.
     """
     E = _columns(group, groups)
     # What is the same for a whole group counts for nothing as d sums to 0 over it: as a part of the gradient it would
@@ -42,7 +43,7 @@ def newton(A, F, z, lower, upper, group, groups):
     best, is_found = _pivoting(factor, F, z, lower, upper, E)
     d = best - z
     is_held = ridge * float(d @ d) > -0.1 * float(F @ d)  # by the ridge, and not by A
-    if len(z) <= _FEW and (is_held or not is_found):
+    if is_patient and len(z) <= _FEW and (is_held or not is_found):
         best = _descent(A, ridge, F, z, lower, upper, group, groups)
     for g in range(groups):  # what rounding did to the totals
         inside = (group == g) & (best > lower) & (best < upper)

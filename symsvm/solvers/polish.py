@@ -68,16 +68,17 @@ def _solve(state, free, tol):
     Kz = np.zeros(len(free))
     state.gram.product(beta, points, columns, Kz, exact=True)
     F = Kz + qp.diagonal[free] * state.z[free] + qp.p[free]
-    bounds, start = (qp.lower[free], qp.upper[free]), state.z[free]
-    z = start
+    start, bounds, groups = state.z[free], (qp.lower[free], qp.upper[free]), (qp.group[free], len(qp.total))
+    z, change = start, np.zeros(len(free))  # change = A (z - start)
     for _ in range(_REFINE):
-        last, z = z, newton(A.copy(), F + A @ (z - start), z, *bounds, qp.group[free], len(qp.total))
-        if np.abs(z - last).max() <= 1e-10 * np.abs(z).max():
+        last, z = z, newton(A.copy(), F + change, z, *bounds, *groups)
+        change = A @ (z - start)
+        if np.abs(z - last).max() <= 1e-10 * np.abs(z).max() or _is_level(F, change, z, *bounds, *groups):
             break
     d = z - start
     state.z[free] = z
     state.product(free, d, exact=state.accurate)
-    state.Kz[points] = Kz + A @ d - qp.diagonal[free] * d
+    state.Kz[points] = Kz + change - qp.diagonal[free] * d
     state.W = qp.value(state.Kz, state.z)
     violation = state.violation()
     is_better = violation <= before[3] or (violation <= tol and state.W < before[2])
@@ -86,3 +87,13 @@ def _solve(state, free, tol):
     state.z, state.Kz, state.W, _ = before
     state.violation()
     return False
+
+
+def _is_level(F, change, z, lower, upper, group, groups):
+    """Whether the gradient F + change is, but for rounding, the same for all variables of a group that are free yet."""
+    inside = (z > lower) & (z < upper)
+    sizes = _ROUNDING * float(np.abs(F).max() + np.abs(change).max())
+    parts = [F[i] + change[i] for i in (inside & (group == g) for g in range(groups))] or [
+        np.append((F + change)[inside], 0)
+    ]
+    return bool(inside.all()) and all(np.ptp(part) <= sizes for part in parts if len(part))

@@ -67,6 +67,10 @@ class State:
         """Whether millions of steps have left the totals alone."""
         return self.qp.infeasibility(self.z) <= self.qp.rounding(self.z)
 
+    def doubtful(self):
+        """Whether many products were added up since K z was computed, or many steps since the totals were."""
+        return (self.is_exact and not self.is_fresh) or not self.is_feasible()
+
     def catch_up(self):
         """Bring everything into play: add to K z what was left out of it."""
         for points, z in self._left:
@@ -203,17 +207,18 @@ class State:
         free, *sides = violators(self.F, self.z, qp.lower, qp.upper, qp.group, self.play, *ends)
         if len(free) > MOST:
             distance = np.abs(self.F[free] - self.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
-            free = free[np.argpartition(-distance, MOST)[:MOST]]
+            free = self._drawn(free, distance, MOST)
         chosen = [free]
-        # The worst violators are near copies of one another: half of the newcomers are drawn from the others.
         for candidates, score in (sides[:2], sides[2:]):
             join = min(max(JOIN, len(candidates) // 4), max(JOIN, 4 * JOIN - len(free)))
-            if len(candidates) > join:
-                order = np.argpartition(-score, join // 2)
-                rest = self.rng.choice(candidates[order[join // 2 :]], join - join // 2, replace=False)
-                candidates = np.concatenate([candidates[order[: join // 2]], rest])
-            chosen.append(candidates)
+            chosen.append(self._drawn(candidates, score, join) if len(candidates) > join else candidates)
         return np.sort(np.concatenate(chosen))
+
+    def _drawn(self, candidates, score, most):
+        """The worst of the candidates and others by chance, half each: the worst are near copies of one another."""
+        order = np.argpartition(-score, most // 2)
+        rest = self.rng.choice(candidates[order[most // 2 :]], most - most // 2, replace=False)
+        return np.concatenate([candidates[order[: most // 2]], rest])
 
     def improve(self, tol, deadline=np.inf):
         """Solve for a working set, until the deadline at most; return whether anything changed."""
@@ -231,10 +236,7 @@ class State:
         changed = W[moved]
         d, F = new[moved] - self.z[changed], self.F[changed]
         self.z[W] = new
-        if self.is_whole and not self.accurate:
-            self._held_product(moved, d)
-        else:
-            self.product(changed, d, exact=self.accurate)
+        self._held_product(moved, d)
         # W is quadratic: it changes by d times the mean of its gradients before and after.
         qp = self.qp
         after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
@@ -285,13 +287,24 @@ class State:
             self.Kz[rows] = part
 
     def _held_product(self, moved, d):
-        """G += K[:, W] d where W is everything: its matrix is there already."""
-        qp, W = self.qp, self.working.members
-        first = np.flatnonzero(W < qp.m)  # one variable for each point
-        change = self.working.K[moved, : len(W)].T @ d.astype(self.working.K.dtype)
-        change[moved] -= (qp.diagonal[W[moved]] * d).astype(change.dtype)
-        self.Kz[W[first]] += change[first]
-        self.is_exact = self.is_fresh = False
+        """G += K[:, W] d: for the members W of the working set their matrix is there already."""
+        from symsvm.loops import add_rows
+
+        qp, working = self.qp, self.working
+        W = working.members
+        if not len(moved) or (self.accurate and working.K.dtype != "float64"):
+            self.product(W[moved], d, exact=self.accurate)
+            return
+        change = np.zeros(len(W))
+        add_rows(working.K, moved, d, change)
+        change[moved] -= qp.diagonal[W[moved]] * d
+        others = np.zeros(qp.m, dtype=bool)
+        others[self.rows] = True
+        others[qp.point[W]] = False
+        self.product(W[moved], d, exact=self.accurate, rows=np.flatnonzero(others))
+        self.Kz[qp.point[W]] += change  # once for a point, though two of its variables may be members
+        self.is_exact &= self.accurate
+        self.is_fresh = False
 
     def info(self, iteration, seconds):
         """The diagnostics of an iteration; what is out of play has no part in the gap."""

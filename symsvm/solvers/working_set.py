@@ -98,7 +98,7 @@ class WorkingSet:
         Newton's step on these is taken, and SMO goes on from there.
         """
         part = _Part(self, F, z)
-        steps, budget = 0, part.budget()
+        steps, budget, helped = 0, part.budget(), 0
         if self._newton and budget <= 2 * _LEAST:
             budget = _FEW
         self._newton = False
@@ -107,7 +107,8 @@ class WorkingSet:
             steps += taken
             if violation <= eps or taken < budget or time.perf_counter() >= deadline:
                 return part.z[: len(self.members)], steps
-            self._newton = part.newton()
+            self._newton = part.newton(is_patient=helped >= _HASTY)
+            helped += 1
             budget = part.budget() if self._newton else 2 * max(budget, part.budget())
 
 
@@ -169,7 +170,7 @@ class _Part:
         free = len(self.free())
         return max(_LEAST, int((free**3 / 60 + 5 * free**2) / self._step()))
 
-    def newton(self):
+    def newton(self, is_patient):
         """Take Newton's step on the free variables, cut where it ceases to help; return whether it did."""
         free = self.free()
         if not 1 < len(free) <= _FACTOR:
@@ -177,7 +178,7 @@ class _Part:
         F, z, rows = self.F[free].astype("float64"), self.z[free], self.K[free]
         lower, upper, group = self.lower[free], self.upper[free], self.group[free]
         A = rows[:, free].astype("float64")
-        new = newton(A, F, z, lower, upper, group, self.equalities)
+        new = newton(A, F, z, lower, upper, group, self.equalities, is_patient=is_patient)
         d = new - z
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
             change = d.astype(rows.dtype) @ rows[:, : len(self.F)]
@@ -195,6 +196,8 @@ class _Part:
 
 # The least number of steps before a factorisation, or where the last problem needed one; the most variables in one.
 _LEAST, _FEW, _FACTOR = 1000, 100, 4096
+# Newton's steps of a problem that may end at the bounds they meet first, before one has to go on from there.
+_HASTY = 2
 # Nanoseconds of SMO without a look at the clock.
 _PAUSE = 1e8
 
