@@ -2,14 +2,17 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_runs import run
 
 import symsvm
+from symsvm.cli import program
 from symsvm.cli.group import COMMANDS
 from symsvm.data import Scaling, read, write
 from symsvm.tuning import tune
@@ -328,3 +331,22 @@ def test_colour_is_for_terminals_that_want_it(home):
     assert "\x1b" in run("evaluate", home / "two.symsvm", home / "two.svm", env={"FORCE_COLOR": "1"}).out
     forced = {"FORCE_COLOR": "1", "NO_COLOR": "1"}
     assert not re.search(r"\x1b\[[\d;]*3\d", run("evaluate", home / "two.symsvm", home / "two.svm", env=forced).out)
+
+
+def documented():
+    """The command lines of the documentation."""
+    page = Path(__file__).parent.parent / "docs" / "cli.md"
+    return re.findall(r"^\$ symsvm (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def test_the_documented_commands_are_understood(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = documented()
+    assert {line.split()[0] for line in lines} == set(COMMANDS)
+    for line in lines:
+        name, *words = shlex.split(line)
+        for word in words:
+            if not word.startswith("-") and ("." in word or word == "heart_scale"):
+                (tmp_path / word).parent.mkdir(exist_ok=True)
+                (tmp_path / word).touch()
+        program.get_command(None, name).make_context(name, words)

@@ -14,7 +14,7 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Time a fit here against scikit-learn's.")
 @file_argument()
 @data_options
 @machine_options

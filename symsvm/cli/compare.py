@@ -17,7 +17,7 @@ _EXAMPLES = (
 _how = section("Machine")
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Run every algorithm on the same problems.")
 @click.argument("problems", nargs=-1)
 @_how("-c", "-C", "--cost", "C", type=POSITIVE, default=1.0, show_default=True, help="C, for data of your own.")
 @_how(

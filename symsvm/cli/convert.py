@@ -15,7 +15,7 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Write a model in another format.")
 @model_argument
 @click.argument("other")
 @section("Output")("--precision", type=Named(("float64", "float32")), help="Of .onnx; float64 unless told.")

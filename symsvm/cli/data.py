@@ -18,7 +18,7 @@ _EXAMPLES = (
 _out = section("Output")
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="List data sets; describe, convert or scale a file.")
 @file_argument(required=False)
 @data_options
 @section("Data")("--unlabelled", is_flag=True, help="The file has no labels.")

@@ -14,7 +14,7 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Report how good a model is on a file with labels.")
 @model_argument
 @file_argument()
 @data_options

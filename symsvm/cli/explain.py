@@ -15,7 +15,9 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(
+    cls=Command, examples=_EXAMPLES, short_help="Show a model's formula, its compiled graph and its certificate."
+)
 @model_argument
 @section("Output")(
     "--as",
@@ -52,7 +54,8 @@ def command(ctx, model, form, output, n_features, trust, as_json, quiet):
         document["output"] = output
         out.show(f"written to {output}")
     else:
-        out.show("", document["explanation"])
+        heading = "What the compiler makes of the kernel, in the dual problem of a classifier:"
+        out.show("", *([heading, ""] if document["model"]["kernel"] else []), document["explanation"])
     out.finish(document)
     ctx.exit(DONE)
 

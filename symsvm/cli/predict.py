@@ -14,7 +14,7 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Predict every point of a file.")
 @model_argument
 @file_argument()
 @section("Data")(

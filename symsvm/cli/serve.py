@@ -16,7 +16,7 @@ _EXAMPLES = (
 _where, _limits = section("Service"), section("Limits")
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Serve a model over HTTP.")
 @model_argument
 @_where("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @_where("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is any free one.")

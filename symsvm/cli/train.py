@@ -22,7 +22,7 @@ _EXAMPLES = (
 _data = section("Data")
 
 
-@click.command(cls=TrainCommand, examples=_EXAMPLES)
+@click.command(cls=TrainCommand, examples=_EXAMPLES, short_help="Train a machine on a file and keep it.")
 @file_argument(required=False)
 @click.argument("model", required=False)
 @_data("-o", "--output", metavar="MODEL", help="Write the model: .symsvm, .libsvm or .onnx.")

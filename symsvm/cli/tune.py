@@ -20,7 +20,7 @@ _EXAMPLES = (
 _search = section("Search")
 
 
-@click.command(cls=Command, examples=_EXAMPLES)
+@click.command(cls=Command, examples=_EXAMPLES, short_help="Search for the best parameters by cross-validation.")
 @file_argument()
 @_search("--folds", "-v", type=click.IntRange(min=2), default=5, show_default=True, help="Of the cross-validation.")
 @_search(
