@@ -16,6 +16,7 @@ from symsvm.version import __version__
 _NAMES = {
     "certificate": ("Certificate",),
     "compiler": ("grad",),
+    "contribution": ("contributions",),
     "estimators": ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"),
     "explanation": ("explain",),
     "files": ("load", "save"),

@@ -28,10 +28,10 @@ def polish(state, tol):
     state.is_polished = True
     qp = state.qp
     free = np.flatnonzero((state.z > qp.lower) & (state.z < qp.upper))
-    if len(free) and _cost(state, free, free) <= _COST:
+    if len(free) and _cost(state, free, len(free)) <= _COST:
         _solve(state, free, tol)
     for _ in range(_ROUNDS - 1):
-        if _ROUNDS * _cost(state, free, np.arange(qp.m)) > _COST:
+        if not _is_small(state, free):
             return
         state.confirm()
         if state.violation() <= _ROUNDING * float(np.abs(state.Kz).max() + np.abs(qp.p).max()):
@@ -41,10 +41,15 @@ def polish(state, tol):
             return
 
 
+def _is_small(state, free):
+    """Whether all rounds are cheap."""
+    return _ROUNDS * _cost(state, free, state.qp.m) <= _COST
+
+
 def _cost(state, free, rows):
-    """The multiplications of a factor and of products for some rows; an entry is dearer than its products."""
+    """The multiplications of a factor and of products for so many rows; an entry is dearer than its products."""
     support = np.count_nonzero(state.z)
-    return len(free) ** 3 / 3 + 4 * len(rows) * (len(free) + support) * (state.gram.width + 10)
+    return len(free) ** 3 / 3 + 4 * rows * (len(free) + support) * (state.gram.width + 10)
 
 
 def _movable(state):
@@ -70,10 +75,11 @@ def _solve(state, free, tol):
     F = Kz + qp.diagonal[free] * state.z[free] + qp.p[free]
     start, bounds, groups = state.z[free], (qp.lower[free], qp.upper[free]), (qp.group[free], len(qp.total))
     z, change = start, np.zeros(len(free))  # change = A (z - start)
+    level = _ROUNDING * float(np.abs(F).max()) if _is_small(state, free) else 1e-6 * tol
     for _ in range(_REFINE):
         last, z = z, newton(A.copy(), F + change, z, *bounds, *groups)
         change = A @ (z - start)
-        if np.abs(z - last).max() <= 1e-10 * np.abs(z).max() or _is_level(F, change, z, *bounds, *groups):
+        if np.abs(z - last).max() <= 1e-10 * np.abs(z).max() or _is_level(F + change, level, z, *bounds, *groups):
             break
     d = z - start
     state.z[free] = z
@@ -89,11 +95,9 @@ def _solve(state, free, tol):
     return False
 
 
-def _is_level(F, change, z, lower, upper, group, groups):
-    """Whether the gradient F + change is, but for rounding, the same for all variables of a group that are free yet."""
-    inside = (z > lower) & (z < upper)
-    sizes = _ROUNDING * float(np.abs(F).max() + np.abs(change).max())
-    parts = [F[i] + change[i] for i in (inside & (group == g) for g in range(groups))] or [
-        np.append((F + change)[inside], 0)
-    ]
-    return bool(inside.all()) and all(np.ptp(part) <= sizes for part in parts if len(part))
+def _is_level(F, level, z, lower, upper, group, groups):
+    """Whether the gradient of all variables of a group is the same but for `level`, with none of them at a bound."""
+    if not ((z > lower) & (z < upper)).all():
+        return False
+    parts = [F[group == g] for g in range(groups)] or [np.append(F, 0.0)]
+    return all(np.ptp(part) <= level for part in parts if len(part))
