@@ -162,3 +162,17 @@ def test_a_pipe_that_closes_is_quiet():
         ended = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=100)
     assert ended.stderr == b""
     assert ended.returncode == 0
+
+
+def test_a_model_that_its_format_cannot_hold_is_not_lost(tmp_path):
+    (tmp_path / "words.csv").write_text("1,a\n2,b\n3,a\n4,b\n")
+    failed = run("train", tmp_path / "words.csv", "-o", tmp_path / "m.libsvm", code=2)
+    assert f"The model is in {tmp_path / 'm.symsvm'} instead." in failed.err
+    assert symsvm.load(tmp_path / "m.symsvm").classes_.tolist() == ["a", "b"]
+
+
+def test_a_bad_test_file_is_told_before_the_work(good, tmp_path):
+    write(tmp_path / "wide.csv", np.ones((2, 3)), np.array([1, -1]))
+    failed = run("train", good / "p.svm", "--test", tmp_path / "wide.csv", "-o", tmp_path / "m.symsvm", code=3)
+    assert "it has 3 features, and the model was trained on 2" in failed.err
+    assert not (tmp_path / "m.symsvm").exists()

@@ -10,7 +10,17 @@ import numpy as np
 from symsvm.cli.errors import BadData, Refused
 from symsvm.cli.machine import machine_of
 
-__all__ = ["Table", "described", "filled", "fitting", "held_out_table", "read_table", "table_for", "whole"]
+__all__ = [
+    "Table",
+    "check_width",
+    "described",
+    "filled",
+    "fitting",
+    "held_out_table",
+    "read_table",
+    "table_for",
+    "whole",
+]
 
 # Where more than this share of the entries is not zero, an array is smaller and faster than CSR.
 _DENSE = 0.2
@@ -201,16 +211,21 @@ def table_for(model, file, data, *, supervised):
     return read_table(file, **data, **known)
 
 
+def check_width(table, d):
+    """Refuse points that have other features than the d of the training points."""
+    found = table.X.shape[1]
+    if found != d:
+        hint = "; name the column of the labels with --labels" if found == d + 1 else ""
+        raise BadData(f"{table.name}: it has {found} features, and the model was trained on {d}{hint}.")
+
+
 def fitting(model, table):
     """The points of a table as a fitted model takes them, which has to know their features."""
     from symsvm.data import Scaling
 
     if isinstance(table.X, list):
         return table.X
-    d, found = model.n_features_in_, table.X.shape[1]
-    if found > d or (found < d and not hasattr(table.X, "tocsr")):
-        hint = "; name the column of the labels with --labels" if found == d + 1 else ""
-        raise BadData(f"{table.name}: it has {found} features, and the model was trained on {d}{hint}.")
+    check_width(table, model.n_features_in_)
     first = model[0] if hasattr(model, "steps") else None
     keeps = first is None or (isinstance(first, Scaling) and first.to == "max-abs")
     return table.X if keeps else filled(table.X, "the model's scaling")

@@ -1,5 +1,6 @@
 """Keeping: where a model goes, looked at before the work and written after it, whole or not at all."""
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -22,6 +23,8 @@ def check_target(path, *, scaled=False, linear=False):
     if path.suffix == ".libsvm" and (scaled or linear):
         what = "no scaling" if scaled else "kernel machines only"
         raise Refused(f"{path}: LIBSVM's model file holds {what}: write .symsvm, or convert that to .onnx.")
+    if path.suffix == ".onnx" and importlib.util.find_spec("onnx") is None:
+        raise Refused(f"{path}: ONNX needs the extra symsvm[onnx].")
     if path.is_dir():
         raise Refused(f"{path} is a directory: give the name of a file.")
     if not path.parent.is_dir():
@@ -30,17 +33,32 @@ def check_target(path, *, scaled=False, linear=False):
         raise BadData(f"{path}: the directory {path.parent} cannot be written to.")
 
 
-def keep(model, path, **options):
-    """Write a model; what fails leaves the file that was there as it was."""
+def keep(model, path, *, rescue=False, **options):
+    """Write a model; what fails leaves the file that was there as it was.
+
+    `rescue` keeps a model that was trained for long, and that the format cannot hold, in a native file.
+    """
     from symsvm.files import ModelFileError, save
 
     try:
         save(model, path, **options)
     except ModelFileError as error:
-        raise Refused(str(error)) from None  # the model is fine: the format is not for it
+        elsewhere = _rescued(model, Path(path)) if rescue else ""
+        raise Refused(f"{error}{elsewhere}") from None  # the model is fine: the format is not for it
     except OSError as error:
         old = "; the file that was there is as it was" if os.path.exists(path) else ""
         raise BadData(f"{path}: the model could not be written ({error.strerror}){old}.") from None
+
+
+def _rescued(model, path):
+    """Write a model to a native file, where there is none of that name, and say so."""
+    from symsvm.files import save
+
+    other = path.with_suffix(".symsvm")
+    if path.suffix == ".symsvm" or other.exists():
+        return ""
+    save(model, other)
+    return f" The model is in {other} instead."
 
 
 def opened(path, trusted=(), n_features=None):

@@ -55,6 +55,8 @@ class Search:
         with self._drawing() as progress, output.heeding(ignore=_shortfalls()):
             named = {prefix + name: values for name, values in cells.items()}
             tuning = tune(model, X, table.y, named, random_state=s["seed"], progress=progress, **options)
+        if not tuning.is_complete and not np.isfinite(tuning.table["mean_score"]).any():
+            raise KeyboardInterrupt  # before there was anything to report
         document = {"command": "tune", "data": described(table), **_found(tuning, prefix)}
         output.show(data_line(document["data"]))
         self._show(document)
@@ -140,7 +142,7 @@ class Search:
         """Fit the best parameters to all points, keep the model and show it; say whether it converged."""
         with self.output.heeding():
             model = tuning.refit()
-        keep(model, self.settings["output"])
+        keep(model, self.settings["output"], rescue=True)
         document |= {"output": self.settings["output"], "refit": fitted(model)}
         refit = document["refit"]
         self.output.show("", model_line(refit["model"]), "", fitted_lines(refit))

@@ -84,6 +84,9 @@ def _rounded(text):
 def fitted_lines(found):
     """The certificate and the size of a fit, as a table."""
     c = found["certificate"]
+    if c["status"] == "unknown":
+        vectors = ("support vectors", found["support_vectors"])
+        return facts([("status", "unknown: the file holds neither a certificate nor C"), vectors])
     good = c["status"] in _GOOD
     status = [
         (

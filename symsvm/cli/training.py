@@ -3,7 +3,7 @@
 import numpy as np
 
 from symsvm.cli.errors import Refused
-from symsvm.cli.inputs import described, filled, fitting, held_out_table, read_table
+from symsvm.cli.inputs import check_width, described, filled, fitting, held_out_table, read_table
 from symsvm.cli.keeping import check_target, keep, opened, size_of
 from symsvm.cli.machine import REGRESSIONS, check_labels, estimator_of, pipeline_of
 from symsvm.cli.output import styled
@@ -30,6 +30,8 @@ class Training:
         self.converged, self.interrupted = True, False
         self.document = {"command": "train"}
         scaled = settings["scale"] not in (None, "none")
+        if settings["psvm"] and self.kind not in ("c-svc", "nu-svc"):
+            raise Refused(f"psvm's flags are for classifiers over a kernel, not for --type {self.kind}.")
         if settings["text"]:
             if self.kind != "linear-svc" or scaled:
                 raise Refused("--text trains a linear-svc over TF-IDF: leave out --type and --scale.")
@@ -61,8 +63,8 @@ class Training:
     def _model(self, table):
         return pipeline_of(estimator_of(self.settings, table.y), self.settings["scale"], self.settings["text"])
 
-    def _test(self, model):
-        """The table to test with, or None."""
+    def _test(self, d):
+        """The table to test with, or None; `d` is the number of features."""
         s = self.settings
         if s["file"] is None and s["test"] is None:
             return None
@@ -71,10 +73,13 @@ class Training:
         options |= {name: s[name] for name in ("header", "zero_based", "text", "text_column")}
         options |= {
             "targets": self.kind in REGRESSIONS,
-            "n_features": getattr(model, "n_features_in_", None),
+            "n_features": d,
             "is_gram": s["kernel"] == "precomputed",
         }
-        return held_out_table(s["test"], s["file"], **options)
+        table = held_out_table(s["test"], s["file"], **options)
+        if table is not None and d is not None:
+            check_width(table, d)
+        return table
 
     # ---- what is done
 
@@ -83,9 +88,10 @@ class Training:
         s, output = self.settings, self.output
         if s["model_in"] is not None:
             model = opened(s["model_in"])
-            self._finish(model, None)
+            self._finish(model, None, self._test(model.n_features_in_))
             return
         table = self._table()
+        test = self._test(None if s["text"] else table.X.shape[1])  # what is wrong with it is said before the work
         model, X, watch = self._model(table), self._points(table), Watch(output)
         with output.heeding():
             watch.fit(model, X, table.y)
@@ -95,24 +101,19 @@ class Training:
         optimal = found["certificate"]["converged"] == found["certificate"]["problems"]
         self.converged = optimal and not watch.stopped
         if s["output"] is not None:
-            keep(model, s["output"])
+            keep(model, s["output"], rescue=True)
         if watch.stopped:
-            how = ("optimal" if optimal else "feasible but not optimal") + (
-                "" if watch.calibrated else ", without probabilities"
-            )
-            where = f"is in {s['output']}" if s["output"] else "was not kept, for there is no --output"
-            output.note(f"interrupted: the model, {how}, {where}.")
+            output.note(_interrupted(optimal, watch.calibrated, s["output"]))
         self.document["training"] = trained_on(model, X, table.y)
-        self._finish(model, table)
+        self._finish(model, table, None if watch.stopped else test)
 
-    def _finish(self, model, table):
+    def _finish(self, model, table, test):
         s, document = self.settings, self.document
         document["output"] = s["output"]
         if s["psvm"]:
             self._show_machines(model, table)
         else:
             self._show_fit(model)
-        test = None if self.interrupted else self._test(model)
         if test is not None:
             check_labels(test, "one-class" if kind_of(model) != "regressor" else "svr")
             document["test"] = {"data": described(test), **scored(model, fitting(model, test), test.y)}
@@ -138,12 +139,14 @@ class Training:
 
         s, output = self.settings, self.output
         table = self._table()
-        folds = StratifiedKFold if self.kind in ("c-svc", "nu-svc", "linear-svc") else KFold
+        if table.y is None:
+            raise Refused(f"{table.name} has no labels to cross-validate with: name them with --labels.")
+        folds = KFold if self.kind in (*REGRESSIONS, "one-class") else StratifiedKFold
         folds = folds(s["folds"], shuffle=True, random_state=s["seed"])
         with output.heeding():
             predicted = cross_val_predict(self._model(table), self._points(table), table.y, cv=folds)
         self.document["folds"] = s["folds"]
-        if folds.__class__.__name__ == "StratifiedKFold":
+        if self.kind not in REGRESSIONS:
             accuracy = float(np.mean(predicted == table.y))
             self.document["cross_validation"] = {"accuracy": accuracy}
             output.show(f"Cross Validation Accuracy = {100 * accuracy:.6g}%")
@@ -174,6 +177,14 @@ class Training:
             show(*matrix_lines(scores))
         else:
             show("", data_line(scores["data"]), *score_lines(scores, width))
+
+
+def _interrupted(optimal, calibrated, path):
+    """What there is after a Ctrl-C."""
+    how = "optimal" if optimal else "feasible but not optimal"
+    without = "" if calibrated else ", without probabilities"
+    where = f"is in {path}" if path else "was not kept, for there is no --output"
+    return f"interrupted: the model, {how}{without}, {where}."
 
 
 def _probability(settings):
