@@ -106,6 +106,10 @@ def test_no_finite_answer(files):
     with pytest.raises(Unanswerable) as caught:
         served.predict([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
     assert caught.value.index == 1
+    scaled = Served(model_of(files, "numbers"))
+    with pytest.raises(Unanswerable) as caught:
+        scaled.predict([[0.0] * 4] * 200 + [[1.7e308] * 4])
+    assert caught.value.index == 200
 
 
 # ---- over HTTP

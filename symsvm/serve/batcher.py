@@ -18,7 +18,6 @@ from symsvm.serve.slot import Loaded
 
 __all__ = ["Batcher"]
 
-
 # Characters of a text that count as a row more.
 _LONG = 1024
 
@@ -164,7 +163,7 @@ def _predicted(batch):
     except Exception as error:  # which job's fault it was is found out below
         if len(batch) > 1:
             return [_predicted([job])[0] for job in batch]
-        return [_problem(served, error, batch[0].start)]
+        return [_too_large(f"rows[{batch[0].start + error.index}]") if isinstance(error, Unanswerable) else error]
     for job in batch:
         found.append(answers[start : start + len(job.inputs)])
         start += len(job.inputs)
@@ -174,15 +173,9 @@ def _predicted(batch):
 def _explained(served, entry, terms):
     try:
         return served.explain(entry, terms)
-    except Exception as error:  # the same two kinds as for predictions
-        raise _problem(served, error, None) from error
+    except Unanswerable:
+        raise _too_large("row") from None
 
 
-def _problem(served, error, start):
-    """A problem where numbers are too large for the model, else the error itself."""
-    if not isinstance(error, ValueError) or served.kind == "text":
-        return error
-    index = error.index if isinstance(error, Unanswerable) else 0
-    many = isinstance(error, Unanswerable) and start is not None
-    field = "row" if start is None else f"rows[{start + index}]" if many else "rows"
+def _too_large(field):
     return Problem(422, "too_large", f"{field}: the model has no finite answer for such numbers.", field=field)

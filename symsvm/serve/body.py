@@ -44,7 +44,7 @@ class BodyReader:
         received = bytearray()
         try:
             await self._receive(request, received)
-            yield bytes(received)
+            yield received
         finally:
             self.held -= len(received)
 

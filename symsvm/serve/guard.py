@@ -31,6 +31,10 @@ _HEADERS = {
 }
 _HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
+_UNKNOWN = Problem(
+    401, "unauthorised", "a bearer token is needed.", field="authorization", headers={"www-authenticate": "Bearer"}
+)
+
 
 class Guard:
     """ASGI middleware, the outermost of the service's own."""
@@ -49,10 +53,7 @@ class Guard:
         self.metrics.active.inc()
         try:
             if self._token is not None and not self._may(scope):
-                headers = {"www-authenticate": "Bearer"}
-                problem = Problem(401, "unauthorised", "a bearer token is needed.", field="authorization")
-                problem.headers = headers
-                await answer(problem)(scope, receive, reply)
+                await answer(_UNKNOWN)(scope, receive, reply)
             else:
                 await self.app(scope, receive, reply)
         except _TooSlow:

@@ -70,16 +70,19 @@ class Served:
     def _tiled(self, X, start):
         """The answers for at most a tile of rows, that are predicted in a whole one."""
         tile = np.concatenate([X, np.broadcast_to(X[:1], (self.tile - len(X), X.shape[1]))])
-        answers = self._answers(tile)[: len(X)]
-        finite = np.isfinite(answers.scores.reshape(len(X), -1)).all(axis=1)
-        if not finite.all():
-            raise Unanswerable(start + int(np.argmin(finite)))
+        try:
+            answers = self._answers(tile)[: len(X)]
+            _finite(answers.scores)
+        except Unanswerable as error:
+            raise Unanswerable(start + error.index) from None
         return answers
 
     def _answers(self, X):
         machine = self.machine
         for step in self._before:  # as the pipeline does, whose own checks take longer than a short text
             X = step.transform(X)
+        if self.kind == "numbers":
+            _finite(X)
         if self.answer == "value":
             values = machine.predict(X)
             return Answers("value", values.tolist(), values)
@@ -147,6 +150,13 @@ class Served:
     def replaces(self, other):
         """Say whether clients of the other model can go on with this one."""
         return (self.kind, self.answer, self.n_features) == (other.kind, other.answer, other.n_features)
+
+
+def _finite(numbers):
+    """Raise for the first row whose numbers are not finite."""
+    finite = np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1)
+    if not finite.all():
+        raise Unanswerable(int(np.argmin(finite)))
 
 
 def _answer(machine):

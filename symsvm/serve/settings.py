@@ -35,7 +35,7 @@ class Settings:
     100
     """
 
-    token: str | None = None
+    token: str | None = dataclasses.field(default=None, repr=False)
     max_body: int = 4 * 2**20
     max_bodies: int | None = None
     max_rows: int = 10_000

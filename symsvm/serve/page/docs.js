@@ -1,16 +1,6 @@
 "use strict";
 // Shows openapi.json: every route with what it takes and what it answers.
 
-function make(tag, options = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(options)) {
-    if (name === "text") node.textContent = value;
-    else node.setAttribute(name, value);
-  }
-  node.append(...children);
-  return node;
-}
-
 function schema(content, parts) {
   return Object.entries(content || {}).filter(([, media]) => media.schema).map(([kind, media]) => {
     const name = (media.schema.$ref || "").split("/").pop();
@@ -37,7 +27,7 @@ function operation(path, method, told, parts) {
 }
 
 async function begin() {
-  const place = document.getElementById("operations");
+  const place = at("operations");
   try {
     const found = await (await fetch("openapi.json")).json();
     const parts = (found.components && found.components.schemas) || {};
