@@ -107,6 +107,7 @@ def test_no_finite_answer(files):
         served.predict([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
     assert caught.value.index == 1
     scaled = Served(model_of(files, "numbers"))
+    scaled.model[0].scale_ = np.full(4, 1e10)
     with pytest.raises(Unanswerable) as caught:
         scaled.predict([[0.0] * 4] * 200 + [[1.7e308] * 4])
     assert caught.value.index == 200
