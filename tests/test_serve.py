@@ -11,11 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
+import pandas
 import pytest
 from serving import GROUPS, MODELS, TEXTS, X, serving, wait_for
+from sklearn.pipeline import make_pipeline
 
 import symsvm
+from symsvm.data import Scaling
 from symsvm.serve import Settings, create_app, run
+from symsvm.serve.description import describe
 from symsvm.serve.served import Served, Unanswerable
 
 
@@ -98,6 +102,17 @@ def test_support_vectors_are_told_with_their_class(files):
     names = np.repeat(["setosa", "versicolor", "virginica"], 50)
     for term in (term for decision in decisions for term in decision["terms"]):
         assert term["label"] == names[term["name"]]
+
+
+def test_features_have_their_names(tmp_path):
+    table = pandas.DataFrame(X[:, :2], columns=["length", "width"])
+    model = make_pipeline(Scaling((-1, 1)), symsvm.LinearSVC()).fit(table, X[:, 2] > 3)
+    symsvm.save(model, tmp_path / "model.symsvm")
+    served = Served(symsvm.load(tmp_path / "model.symsvm"))
+    assert describe(served)["feature_names"] == ["length", "width"]
+    told, (decision,) = served.explain(X[0, :2].tolist(), 5)  # a warning would be an error here
+    assert told["label"] == model.predict(table[:1])[0]
+    assert {term["name"] for term in decision["terms"]} == {"length", "width"}
 
 
 def test_no_finite_answer(files):

@@ -17,7 +17,6 @@ def describe(served):
     """The kind, the kernel, the parameters, the labels and the certificate of a served model, as JSON."""
     machine, model = served.machine, served.model
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    names = getattr(steps[0], "feature_names_in_", None) if served.kind == "numbers" else None
     return {
         "kind": served.kind,
         "answer": served.answer,
@@ -27,7 +26,7 @@ def describe(served):
         "labels": list(served.classes),
         "calibrated": served.calibrated,
         "n_features": served.n_features if served.kind == "numbers" else int(machine.n_features_in_),
-        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_names": served.names,
         "n_support": len(machine.support_) if hasattr(machine, "support_") else None,
         "certificate": _certificate(machine),
         "symsvm": __version__,

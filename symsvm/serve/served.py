@@ -34,13 +34,14 @@ class Served:
     kind : "text" or "numbers".
     answer : "class", "value" or "side": see `Answers`.
     n_features : of a row; None for texts.
+    names : of the features, where the model was fitted to a table; else None.
     tile : the number of rows that are predicted together.
     """
 
     def __init__(self, model):
         self.model = model
         *before, self.machine = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-        self._before = before
+        self._before, self.names = before, self._named([*before, self.machine])
         self.kind = "text" if is_text(model) else "numbers"
         self.answer = _answer(self.machine)
         self.n_features = None if self.kind == "text" else int(model.n_features_in_)
@@ -49,6 +50,15 @@ class Served:
         if hasattr(self.machine, "decision_function_shape"):
             self.machine.decision_function_shape = "ovr"  # a value for each class, which classes are ranked by
         self.tile = self._tile()
+
+    @staticmethod
+    def _named(steps):
+        """Take the names of features out of the steps, which would warn of every row that comes without them."""
+        names = getattr(steps[0], "feature_names_in_", None)
+        for step in steps:
+            if hasattr(step, "feature_names_in_"):
+                del step.feature_names_in_
+        return None if names is None else [str(name) for name in names]
 
     def _tile(self):
         if self.kind == "text":
@@ -114,8 +124,8 @@ class Served:
         turned = label is not None and found.against == label
         sign = -1.0 if turned else 1.0
         shown = [
-            {"name": plain(t.name), "label": self._side(t.name, found.by), "weight": sign * t.weight, "value": t.value}
-            | {"contribution": sign * t.contribution}
+            {"name": self._name(t.name, found.by), "label": self._side(t.name, found.by)}
+            | {"weight": sign * t.weight, "value": t.value, "contribution": sign * t.contribution}
             for t in found.top(terms)
         ]
         sides = (found.against, found.label) if turned else (found.label, found.against)
@@ -131,6 +141,10 @@ class Served:
             "terms": shown,
             "count": len(found),
         }
+
+    def _name(self, name, by):
+        """The name of a term; features without one are x0, x1, and so on."""
+        return self.names[int(name[1:])] if self.names and by == "features" else plain(name)
 
     def _side(self, row, by):
         """The class of a support vector, which are kept class by class."""
