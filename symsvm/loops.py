@@ -8,7 +8,7 @@ from symsvm.ops.alone import alone
 __all__ = ["add_rows", "gap", "gather", "held_product", "mirror", "move", "survey", "violators"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def survey(Kz, z, lower, upper, diagonal, p, group, play, F, least, most):
     """F = Kz + D z + p for the variables in play; the least F that may rise and the greatest that may fall, per group.
 
@@ -32,7 +32,7 @@ def survey(Kz, z, lower, upper, diagonal, p, group, play, F, least, most):
     return free, bounded
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def gap(F, z, lower, upper, diagonal, group, b, play):
     """sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i, f = F - D z + b, over the variables in play."""
     total = 0.0
@@ -51,7 +51,7 @@ def gap(F, z, lower, upper, diagonal, group, b, play):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def violators(F, z, lower, upper, group, play, least, most, floor):
     """The free variables, then those at a bound that could rise and that could fall, with scores above the floor.
 
@@ -76,7 +76,7 @@ def violators(F, z, lower, upper, group, play, least, most, floor):
     return free[:n_free], up[:n_up], up_score[:n_up], low[:n_low], low_score[:n_low]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mirror(K, low, high, first, last):
     for i in range(low, high, 64):
         for c in range(first, last):
@@ -86,7 +86,7 @@ def _mirror(K, low, high, first, last):
 
 
 @alone
-@njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True, nogil=True)
 def mirror(K, low, high):
     """K_ji = K_ij for the rows i from low to high and the columns j before low, a square at a time."""
     if (high - low) * low < 2**20:  # threads have to be worth their while
@@ -96,7 +96,7 @@ def mirror(K, low, high):
             _mirror(K, low, high, t * 64, min(t * 64 + 64, low))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _gather_row(K, r, columns, target):
     source = K[r]
     for j in range(len(columns)):
@@ -105,7 +105,7 @@ def _gather_row(K, r, columns, target):
 
 
 @alone
-@njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True, nogil=True)
 def gather(K, rows, columns, out):
     """out_ij = K of the chosen rows and columns, of a symmetric K that is there left of its diagonal only."""
     if len(rows) * len(columns) < 2**18:  # threads have to be worth their while
@@ -116,7 +116,7 @@ def gather(K, rows, columns, out):
             _gather_row(K, rows[i], columns, out[i])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _held_dot(K, r, columns, q):
     source, total = K[r], 0.0
     for j in range(len(columns)):
@@ -126,7 +126,7 @@ def _held_dot(K, r, columns, q):
 
 
 @alone
-@njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True, nogil=True)
 def held_product(K, rows, columns, q, out):
     """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""
     if len(rows) * len(columns) < 2**18:
@@ -137,7 +137,7 @@ def held_product(K, rows, columns, q, out):
             out[i] += _held_dot(K, rows[i], columns, q)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add_rows(K, rows, q, out, low):
     """Sums of a part of the rows, in an array of its own: the compiler then knows that it is not a part of K."""
     width = len(out)
@@ -150,7 +150,7 @@ def _add_rows(K, rows, q, out, low):
 
 
 @alone
-@njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True, nogil=True)
 def add_rows(K, rows, q, out):
     """out += sum_k q_k K[rows_k], the first entries of each row, summed in float64."""
     parts = 1 if len(rows) * len(out) < 2**18 else (len(out) + 511) // 512
@@ -162,7 +162,7 @@ def add_rows(K, rows, q, out):
             _add_rows(K, rows, q, out[t * width : (t + 1) * width], t * width)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def move(K, n, held, movers, holes):
     """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
     for k in range(len(holes)):

@@ -11,7 +11,8 @@ in its way, and the next one is taken without the variable that met it: slower, 
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 __all__ = ["newton"]
 
@@ -61,7 +62,7 @@ def _pivoting(factor, F, z, lower, upper, E):
     """The minimiser by block pivoting, and whether it is one; else what the last round found, cut at the bounds."""
     n, best = len(z), z
     fixed, s = np.zeros(0, dtype="int64"), np.zeros(0)
-    v, columns = cho_solve(factor, F, check_finite=False), cho_solve(factor, E, check_finite=False)
+    v, columns = _solved(factor, F), _solved(factor, E)
     known = {}  # the columns of A^-1 that were asked for
     for _ in range(_ROUNDS):
         for j in set(fixed.tolist()) - set(known):
@@ -70,7 +71,7 @@ def _pivoting(factor, F, z, lower, upper, E):
         if missing:
             unit = np.zeros((n, len(missing)))
             unit[missing, np.arange(len(missing))] = 1.0
-            for j, column in zip(missing, cho_solve(factor, unit, check_finite=False).T, strict=True):
+            for j, column in zip(missing, _solved(factor, unit).T, strict=True):
                 known[j] = column
         inverse = np.column_stack([columns, *(known[j] for j in fixed.tolist())])
         d, mu = -v, np.zeros(0)
@@ -107,8 +108,8 @@ def _descent(A, ridge, F, z, lower, upper, group, groups):
     for _ in range(min(2 * len(z) + 10, _DESCENT // len(z) ** 3)):
         E = _columns(group[free], groups)
         try:
-            factor = cho_factor(A[np.ix_(free, free)], lower=True, check_finite=False)
-            v, columns = (cho_solve(factor, right, check_finite=False) for right in (F[free], E))
+            factor = _cholesky(A[np.ix_(free, free)])
+            v, columns = _solved(factor, F[free]), _solved(factor, E)
             d = columns @ np.linalg.solve(E.T @ columns, E.T @ v) - v if E.shape[1] else -v
         except LinAlgError:
             break
@@ -154,7 +155,23 @@ def _factor(A):
         A[diagonal, diagonal] += part * size - before
         before = part * size
         try:
-            return cho_factor(A, lower=True, check_finite=False), before
+            return _cholesky(A), before
         except LinAlgError:
             continue
     return None, 0.0
+
+
+# LAPACK itself: where systems are small, SciPy's checks of its arguments would take longer than they do.
+
+
+def _cholesky(A):
+    """The lower Cholesky factor of A; what is above its diagonal is of no account."""
+    factor, info = dpotrf(A, lower=1, clean=0)
+    if info:
+        raise LinAlgError("A is not positive definite.")
+    return factor
+
+
+def _solved(factor, right):
+    """A^-1 right, by the factor of A."""
+    return dpotrs(factor, right, lower=1)[0] if right.size else right.copy()
