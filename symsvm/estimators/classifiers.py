@@ -29,9 +29,7 @@ class _Classifier(ClassifierMixin, KernelMachine):
         sample_weight : C_i = C weight_i, or the bound weight_i of nu-SVC; a weight of 0 takes a point out.
         """
         X, y = self._checked(X, y)
-        self.classes_, used, labels, self.class_weight_, weights = weighted_classes(
-            X, y, sample_weight, self.class_weight
-        )
+        self.classes_, used, labels, self.class_weight_, weights = self._labelled(X, y, sample_weight)
         choice(self.multi_class, "multi_class", ("ovo", "ovr", "dag"))
         choice(self.decision_function_shape, "decision_function_shape", ("ovo", "ovr"))
         if self.multi_class == "ovr" and self.decision_function_shape == "ovo" and len(self.classes_) > 2:
@@ -53,6 +51,10 @@ class _Classifier(ClassifierMixin, KernelMachine):
         if self.calibration is not None:
             self._calibration = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
         return self
+
+    def _labelled(self, X, y, sample_weight):
+        """What the labels and the weights come to; see `weighted_classes`."""
+        return weighted_classes(X, y, sample_weight, self.class_weight)
 
     def _pairs(self, X, labels, weights):
         """A problem for each pair of classes: coefficients (m, pairs), intercepts, solutions."""

@@ -13,7 +13,7 @@ __all__ = ["work"]
 
 
 def work(tasks, board, workers):
-    """Run the tasks: first those that need the main thread, then the others in `workers` threads.
+    """Run the tasks: first those that need the main thread and may use all cores, then the others, in threads.
 
     Ctrl-C ends all of them soon; what is on the board by then stays. A fit that has not converged says so there, and
     does not warn.
@@ -22,10 +22,9 @@ def work(tasks, board, workers):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             for task in tasks:
-                if not (task.is_parallel and workers > 1):
+                if not task.is_parallel:
                     _run(task, board)
-            if workers > 1:
-                _in_threads([task for task in tasks if task.is_parallel], board, workers)
+            _in_threads([task for task in tasks if task.is_parallel], board, workers)
         except (KeyboardInterrupt, Stopped):
             board.stop()
 
@@ -36,6 +35,7 @@ def _run(task, board):
 
 
 def _in_threads(tasks, board, workers):
+    """Run tasks that need a core each, in the order in which they share matrices."""
     from symsvm.ops.alone import on_one_core  # Numba is loaded when it is first needed
 
     left, errors, lock = deque(tasks), [], threading.Lock()
@@ -53,7 +53,14 @@ def _in_threads(tasks, board, workers):
             errors.append(error)
             board.stop()
 
+    if not tasks:
+        return
     with threadpool_limits(1, user_api="blas"):
+        if workers == 1:
+            with on_one_core():
+                for task in tasks:
+                    _run(task, board)
+            return
         threads = [threading.Thread(target=run, name=f"tune-{k}") for k in range(min(workers, len(tasks)))]
         for thread in threads:
             thread.start()

@@ -12,6 +12,8 @@ __all__ = ["HeldMatrix", "HeldPoints", "bytes_of"]
 
 # Points of which everything is computed in float64, as `Gram` does.
 _FEW = 256
+# Rows that are computed together.
+_ROWS = 256
 # Compiled functions of PyTensor are not made for two threads.
 _BUILDING = threading.Lock()
 
@@ -31,13 +33,19 @@ class HeldMatrix:
     """
 
     def __init__(self, kernel, X, room):
+        from symsvm.tuning.matrix_loops import mirror  # Numba is loaded when it is first needed
+
         m = X.shape[0]
         self.kernel = kernel
         self.width = X.nnz / m if hasattr(X, "tocsr") else X.shape[1]
         self.K = room[: m * m].reshape(m, m)
         with _BUILDING:
             kernel.check_points(X)
-            Oracle(kernel).pairs(X, X).block(out=self.K)
+            pairs = Oracle(kernel).pairs(X, X)
+            for low in range(0, m, _ROWS):  # what is left of the diagonal is enough
+                high = min(m, low + _ROWS)
+                pairs.block(np.arange(low, high), np.arange(high), self.K[low:high])
+                mirror(self.K, low, high)
         if not np.isfinite(np.diagonal(self.K)).all():
             raise ValueError(f"the kernel {kernel!r} is not finite on these points: scale X.")
 
@@ -47,7 +55,7 @@ class HeldMatrix:
 
     def values(self, rows, columns, coef):
         """sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
-        from symsvm.tuning.matrix_loops import add_rows, gather  # Numba is loaded when it is first needed
+        from symsvm.tuning.matrix_loops import add_rows, gather
 
         if coef.size == len(columns):
             total = np.zeros(len(rows))
@@ -80,6 +88,12 @@ class _Part:
         from symsvm.tuning.matrix_loops import gather
 
         gather(self._held.K, self._rows[rows], self._rows[columns], out)
+
+    def whole(self, out):
+        """Write all of it to the first rows and columns of `out`, in its type."""
+        from symsvm.tuning.matrix_loops import copy
+
+        copy(self._held.K, self._rows, *self._runs, out)
 
     def product(self, q, rows, columns, out, *, exact):
         """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-__all__ = ["add_products", "add_rows", "gather"]
+__all__ = ["add_products", "add_rows", "copy", "gather", "mirror"]
 
 
 @njit(cache=True, nogil=True)
@@ -13,6 +13,28 @@ def gather(K, rows, columns, out):
         source, target = K[rows[i]], out[i]
         for j in range(len(columns)):
             target[j] = source[columns[j]]
+
+
+@njit(cache=True, nogil=True)
+def mirror(K, low, high):
+    """K_ji = K_ij for the rows i from low to high and the columns j before high, a square at a time."""
+    for first in range(0, high, 64):
+        for c in range(first, min(first + 64, high)):
+            target = K[c]
+            for r in range(max(low, c + 1), high):
+                target[r] = K[r, c]
+
+
+@njit(cache=True, nogil=True)
+def copy(K, rows, starts, stops, out):
+    """The same for columns in runs [start, stop), one run after another."""
+    for i in range(len(rows)):
+        low = 0
+        for r in range(len(starts)):
+            source, target = K[rows[i], starts[r] : stops[r]], out[i, low : low + stops[r] - starts[r]]
+            for j in range(len(source)):
+                target[j] = source[j]
+            low += len(source)
 
 
 @njit(cache=True, nogil=True)

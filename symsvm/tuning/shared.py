@@ -56,7 +56,7 @@ class Session:
         self.held, self.is_stopped, self._rooms, self._room = held, is_stopped, rooms, None
         self._part = held.part(rows)
         self._part.keeps = True
-        self._rows, self._last, self._next = rows, [], 0
+        self._rows, self._last, self._next, self._labels = rows, [], 0, None
 
     def close(self):
         """Give back what others can use."""
@@ -64,19 +64,31 @@ class Session:
         if self._room is not None:
             self._rooms.leave(self._room)
 
-    def _make_room(self, program):
-        """Let the first problem's working set, of all variables, have the room of another fold's."""
-        if self._rooms is None or self._room is not None or self._part.is_exact or program.n > WHOLE:
+    def _prepare(self, program):
+        """Let the first problem find a working set of all variables, in the room of another fold's."""
+        from symsvm.solvers.smo import BLOCK  # Numba is loaded when it is first needed
+
+        part = self._part
+        if self._rooms is None or self._room is not None or part.is_exact or program.m < program.n or part.m > WHOLE:
             return
-        size = -(-(program.n + 1) // 128) * 128  # as working sets have them
+        n, size = part.m, -(-(part.m + 1) // BLOCK) * BLOCK  # as working sets have them
         self._room = self._rooms.take(size, "float32")
-        self._part.kept = WorkingSet(program, self._part, "float32")
-        self._part.kept.K = self._room[: size * size].reshape(size, size)
+        working = WorkingSet(program, part, "float32")
+        working.K = self._room[: size * size].reshape(size, size)
+        part.whole(working.K)
+        working.members, working._own = np.arange(n), np.diagonal(working.K)[:n].copy()
+        part.kept = working
 
     def bind(self, rows):
         """Begin a fit to these points."""
         self._next = 0
         return _Bound(self.held.kernel, rows)
+
+    def labelled(self, class_weight, work):
+        """What the labels of the fold come to, worked out once for the same weights of classes."""
+        if self._labels is None or self._labels[0] is not class_weight:
+            self._labels = class_weight, work()
+        return self._labels[1]
 
     def solve(self, program, bound, **options):
         """Solve the next problem of a fit, and return its `Solution`."""
@@ -84,7 +96,7 @@ class Session:
         alone = bound.is_whole and np.array_equal(bound.rows, self._rows)
         part = self._part if alone else self.held.part(bound.rows)
         if alone:
-            self._make_room(program)
+            self._prepare(program)
         last = self._last[slot] if slot < len(self._last) else None
         if last is not None and (last.stopped != "tol" or last.program.n != program.n):
             last = None
@@ -126,6 +138,9 @@ class _Shared:
     def _checked(self, *data, **options):
         return data if len(data) > 1 else data[0]  # the search has checked the points
 
+    def _labelled(self, X, y, sample_weight):
+        return self._session.labelled(self.class_weight, lambda: super(_Shared, self)._labelled(X, y, sample_weight))
+
     def _bind(self, X, weights):
         self._kernel = self._session.held.kernel
         return self._session.bind(_rows(X))
@@ -161,6 +176,8 @@ def _shared_class(cls):
 
 def shared(machine, session):
     """A machine with the same parameters whose points are indices (m, 1) into the matrix of a session."""
-    other = _shared_class(type(machine))(**machine.get_params(deep=False))
+    cls = _shared_class(type(machine))
+    other = cls.__new__(cls)
+    vars(other).update(vars(machine))  # the parameters: it is not fitted yet
     other.kernel, other._session = session.held.kernel, session
     return other

@@ -30,7 +30,7 @@ def sheets(plan, cells, X, folds):
     for i in cells:
         machine = machine_of(plan.models[i])
         try:
-            kernels = {fold: kernel_of(machine, X, train) for fold, train in folds.items()}
+            kernels = _kernels(machine, X, folds)
         except (TypeError, ValueError):  # its fit will say so
             wrong.append(i)
             continue
@@ -40,12 +40,18 @@ def sheets(plan, cells, X, folds):
     return list(found.values()), wrong
 
 
+def _kernels(machine, X, folds):
+    """The kernel of a machine in each fold; gamma="scale" depends on the training points, nothing else does."""
+    if isinstance(machine.kernel, str) and isinstance(machine.gamma, str):
+        return {fold: kernel_of(machine, X, train) for fold, train in folds.items()}
+    return dict.fromkeys(folds, kernel_of(machine, X, next(iter(folds.values()))))
+
+
 class Path:
     """The cells of one kernel in one fold: a path of fits over one matrix, each from the last solution."""
 
-    is_parallel = True
-
     def __init__(self, plan, sheet, fold, rows, y):
+        self.is_parallel = sheet.rooms is not None  # else loops over many points use all cores
         self.plan, self.sheet, self.fold, self.rows, self.y = plan, sheet, fold, rows, y
 
     def run(self, board):
@@ -130,7 +136,7 @@ class Prepared:
 
     def __init__(self, plan, fold, cells):
         self.plan, self.fold, self.cells = plan, fold, cells
-        self.is_parallel = all(plan.shares[i] for i in cells)
+        self.is_parallel = plan.rooms is not None and all(plan.shares[i] for i in cells)
 
     def run(self, board):
         """Fit the steps, then the cells, and write on the board what comes of it."""
