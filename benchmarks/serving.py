@@ -97,17 +97,29 @@ async def load(port, requests, check, *, clients, rate=None, count):
     return np.array(times), spent
 
 
-def told(name, times, spent, rows=1):
-    """Print a line of figures."""
-    p50, p99, most = (1e3 * v for v in (*np.quantile(times, [0.5, 0.99]), times.max()))
-    rate, many = len(times) / spent, f"{rows * len(times) / spent:8.0f}"
-    print(f"{name:34} {len(times):7} {rate:8.0f} {many} {p50:8.1f} {p99:8.1f} {most:8.1f}", flush=True)
+def cpu(process):
+    """The seconds that a process has computed."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def head():
     """Print the names of the columns."""
-    names = ("requests", "per s", "rows/s", "p50 ms", "p99 ms", "max ms")
-    print(f"{'':34} {names[0]:>7}{names[1]:>8} {names[2]:>8} {names[3]:>8} {names[4]:>8} {names[5]:>8}")
+    print(
+        "".join(f"{name:>9}" for name in ("requests", "per s", "rows/s", "p50 ms", "p99 ms", "max ms", "CPU ms")).rjust(
+            97
+        )
+    )
+
+
+def measure(name, port, process, requests, check, *, rows=1, **how):
+    """Send requests and print a line of figures; CPU ms is what the service computed for a request."""
+    before = cpu(process)
+    times, spent = asyncio.run(load(port, requests, check, **how))
+    n, computed = len(times), cpu(process) - before
+    figures = (*np.quantile(times, [0.5, 0.99]), times.max(), computed / n)
+    line = "".join(f"{1e3 * figure:9.2f}" for figure in figures)
+    print(f"{name:34}{n:9}{n / spent:9.0f}{rows * n / spent:9.0f}{line}", flush=True)
 
 
 def posts(path, seconds, total):
@@ -123,18 +135,15 @@ def posts(path, seconds, total):
 
     with service(path) as (port, process):
         head()
+        one = (port, process, requests, check)
         for rate in (100, 300, 500):
-            times, spent = asyncio.run(load(port, requests, check, clients=64, rate=rate, count=int(seconds * rate)))
-            told(f"paced at {rate} a second", times, spent)
+            measure(f"paced at {rate} a second", *one, clients=64, rate=rate, count=int(seconds * rate))
         for clients in (1, 4, 16):
-            count = int(seconds * 400)
-            told(
-                f"flat out, {clients} clients", *asyncio.run(load(port, requests, check, clients=clients, count=count))
-            )
+            measure(f"flat out, {clients} clients", *one, clients=clients, count=int(seconds * 400))
         print(f"{'memory after so many requests':34}", end="")
-        for done in range(0, total, max(1, total // 10)):
+        for tenth in range(1, 11):
             asyncio.run(load(port, requests, check, clients=8, count=max(1, total // 10)))
-            print(f" {done + total // 10}: {memory(process):.0f} MB", end="", flush=True)
+            print(f" {tenth * total // 10}: {memory(process):.0f} MB", end="", flush=True)
         print()
 
 
@@ -156,20 +165,18 @@ def rows(folder, seconds):
         return check
 
     for most in (256, 1):
-        with service(path, max_batch=most) as (port, _):
+        with service(path, max_batch=most) as (port, process):
             print(f"at most {most} rows are predicted together")
             head()
             for clients in (1, 8, 32):
                 requests = [request("/v1/predict", {"rows": [row], "top": 1}) for row in X.tolist()]
-                count = int(seconds * 150)
-                found = asyncio.run(load(port, requests, checked(1), clients=clients, count=count))
-                told(f"single rows, {clients} clients", *found)
+                one = (f"single rows, {clients} clients", port, process, requests, checked(1))
+                measure(*one, clients=clients, count=int(seconds * 150))
             for size in (4, 16, 64, 256) if most > 1 else ():
                 parts = [X[i : i + size].tolist() for i in range(0, len(X) - size + 1, size)]
                 requests = [request("/v1/predict", {"rows": part, "top": 1}) for part in parts]
-                count = int(seconds * 20)
-                found = asyncio.run(load(port, requests, checked(size), clients=4, count=count))
-                told(f"{size} rows a request, 4 clients", *found, rows=size)
+                one = (f"{size} rows a request, 4 clients", port, process, requests, checked(size))
+                measure(*one, rows=size, clients=4, count=int(seconds * 20))
 
 
 def main():
