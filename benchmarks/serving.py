@@ -105,11 +105,8 @@ def cpu(process):
 
 def head():
     """Print the names of the columns."""
-    print(
-        "".join(f"{name:>9}" for name in ("requests", "per s", "rows/s", "p50 ms", "p99 ms", "max ms", "CPU ms")).rjust(
-            97
-        )
-    )
+    names = ("requests", "per s", "rows/s", "p50 ms", "p99 ms", "max ms", "CPU ms")
+    print(" " * 34 + "".join(f"{name:>9}" for name in names))
 
 
 def measure(name, port, process, requests, check, *, rows=1, **how):
