@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_runs import run
+from sklearn.pipeline import make_pipeline
 
 import symsvm
 from symsvm.cli import program
@@ -154,8 +155,10 @@ def test_a_fit_that_does_not_converge_ends_with_1(home, tmp_path):
 
 
 def test_predict_gives_a_line_for_each_point(home, tmp_path):
-    model = symsvm.load(home / "two.symsvm")
-    X = read(home / "two.svm").X.toarray()
+    model, (X, y) = symsvm.load(home / "two.symsvm"), read(home / "two.svm")
+    X = X.toarray()
+    own = make_pipeline(Scaling((-1, 1)), symsvm.SVC(calibration="sigmoid", random_state=0)).fit(X, y)
+    assert np.array_equal(model.predict_proba(X), own.predict_proba(X))
     done = run("predict", home / "two.symsvm", home / "two.svm")
     assert done.out.split() == [str(label) for label in model.predict(X)]
     assert re.fullmatch(r"Accuracy = [\d.]+% \(\d+/60\) \(classification\)\n", done.err)

@@ -18,7 +18,7 @@ class Output:
     Parameters
     ----------
     as_json : nothing goes to stdout but the document of `finish`.
-    quiet : nothing goes to stdout at all, and no progress is shown.
+    quiet : nothing is shown beside the answers to questions: no summary, no notes, no progress.
     """
 
     def __init__(self, as_json=False, quiet=False):
@@ -51,6 +51,11 @@ class Output:
                 # A terminal gets lines that end between words; a file or a pipe gets them whole.
                 self.console.print(each, soft_wrap=not self.console.is_terminal and not _is_table(each))
 
+    def answer(self, text):
+        """Print what was asked for, and nothing else, also where it is to be quiet."""
+        if not self.as_json:
+            print(text)
+
     def note(self, text):
         """Say something beside the result, once."""
         if text in self.notes:
@@ -74,7 +79,7 @@ class Output:
         """Print the document where JSON is wanted."""
         if self.as_json:
             document = plain(document | {"notes": self.notes})
-            print(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
+            print(json.dumps(document, indent=2, allow_nan=False))
 
 
 def _is_table(value):

@@ -1,7 +1,5 @@
 """Predictions: of a model, for the points of a file, by the block; and how they are written."""
 
-import contextlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,12 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class Predictions:
-    """The labels of some points, the columns beside them, and how many labels were right, None without labels.
+    """What a model says of some points.
 
     Attributes
     ----------
+    labels : a label, or a value, for each point.
+    what : what the columns beside them are: "probabilities", "decision" or None.
     names, columns : the heads and the numbers (n, len(names)) beside the labels.
     truth : the labels that the file has, or None.
     """
@@ -54,13 +54,9 @@ def _names(machine, what, width):
     classes = [str(c) for c in getattr(machine, "classes_", ())]
     if what == "probabilities":
         return [f"p({c})" for c in classes]
-    return (
-        ["decision"]
-        if width == 1
-        else [f"f({c})" for c in classes]
-        if width == len(classes)
-        else list(map(str, range(width)))
-    )
+    if width == 1:
+        return ["decision"]
+    return [f"f({c})" for c in classes] if width == len(classes) else [f"f{i + 1}" for i in range(width)]
 
 
 def _lines(found):
@@ -84,10 +80,9 @@ def written(found, path, out):
 
         with replacing(Path(path)) as file:
             file.write("".join(f"{line}\n" for line in _lines(found)).encode())
-    elif not (out.as_json or out.quiet):
-        with contextlib.closing(_lines(found)) as lines:
-            for line in lines:
-                sys.stdout.write(f"{line}\n")
+    else:
+        for line in _lines(found):
+            out.answer(line)
     out.finish(document)
 
 

@@ -149,12 +149,12 @@ class Training:
         if self.kind not in REGRESSIONS:
             accuracy = float(np.mean(predicted == table.y))
             self.document["cross_validation"] = {"accuracy": accuracy}
-            output.show(f"Cross Validation Accuracy = {100 * accuracy:.6g}%")
+            output.answer(f"Cross Validation Accuracy = {100 * accuracy:.6g}%")
         else:
             error, r = float(np.mean((predicted - table.y) ** 2)), float(np.corrcoef(predicted, table.y)[0, 1])
             self.document["cross_validation"] = {"mean_squared_error": error, "squared_correlation": r**2}
-            output.show(f"Cross Validation Mean squared error = {error:.6g}")
-            output.show(f"Cross Validation Squared correlation coefficient = {r**2:.6g}")
+            output.answer(f"Cross Validation Mean squared error = {error:.6g}")
+            output.answer(f"Cross Validation Squared correlation coefficient = {r**2:.6g}")
         output.finish(self.document)
 
     # ---- what is shown

@@ -21,15 +21,19 @@ class Watch:
 
     Attributes
     ----------
-    stopped : whether there was a Ctrl-C.
     calibrated : False where one cut off the calibration.
     seconds : how long the fit took.
     """
 
     def __init__(self, output):
-        self.output, self.stopped, self.calibrated = output, False, True
-        self._inside = self._calibrating = False
+        self.output, self.calibrated = output, True
+        self._interrupts, self._inside, self._calibrating = 0, False, False
         self._bar, self._begins = None, 0
+
+    @property
+    def stopped(self):
+        """Whether there was a Ctrl-C."""
+        return self._interrupts > 0
 
     def fit(self, model, X, y):
         """Fit a model, an estimator or a pipeline, to points and labels."""
@@ -69,13 +73,11 @@ class Watch:
             signal.signal(signal.SIGINT, before)
 
     def _interrupted(self, *_):
-        if self.stopped:
-            raise KeyboardInterrupt
-        self.stopped = True
+        self._interrupts += 1
         if self._calibrating:
             raise _Cut
-        if self._inside:
-            raise KeyboardInterrupt  # which a solver answers with the point that it has
+        if self._inside or self._interrupts > 1:
+            raise KeyboardInterrupt  # a solver answers the first one with the point that it has
 
     # ---- the problems of a fit
 
@@ -87,19 +89,18 @@ class Watch:
             machine._options = lambda: self._begun() | type(machine)._options(machine)
 
     def _solved(self, machine, program, gram):
-        self._inside = not self.stopped
         try:
-            if self.stopped:
-                return _begin(machine, program, gram)
-            return type(machine)._solve(machine, program, gram)
+            if not self.stopped:
+                self._inside = True
+                return type(machine)._solve(machine, program, gram)
         except KeyboardInterrupt:
-            if self._inside:  # the first one, before there was a point
-                self._inside = False
-                return _begin(machine, program, gram)
-            raise
+            if self._interrupts > 1:
+                raise
+            # It came before there was a point.
         finally:
             self._inside = False
             self._advance()
+        return _begin(machine, program, gram)
 
     def _begun(self):
         """What a linear machine's problem has for options, beside its own."""
