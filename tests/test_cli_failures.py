@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from test_files_malformed import ARRAYS, HEADS, TEXTS, changed, members, packed,
 
 import symsvm
 from symsvm.data import write
+from symsvm.estimators.calibration import Calibration
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +144,7 @@ def test_ctrl_c_keeps_the_feasible_model(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED, "train", *map(str, flags)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert ended.returncode == 1, ended.stderr
-    words = " ".join(ended.stderr.split())
-    assert "interrupted: the model, feasible but not optimal, without probabilities, is in" in words
+    assert "interrupted: the model, feasible but not optimal, without probabilities, is in" in ended.stderr
     assert "Traceback" not in ended.stderr
     model = symsvm.load(tmp_path / "m.symsvm")
     assert [c.status for c in model.certificate_] == ["optimal", "feasible", "feasible"]
@@ -151,6 +152,49 @@ def test_ctrl_c_keeps_the_feasible_model(tmp_path):
     assert all(c.infeasibility < 1e-6 for c in model.certificate_)
     assert model.calibration is None
     assert len(model.predict(np.zeros((2, 2)))) == 2
+
+
+def three_classes(path):
+    rng = np.random.default_rng(0)
+    write(path, rng.normal(size=(60, 2)), np.arange(60) % 3)
+    return path
+
+
+def interrupting(monkeypatch, owner, name):
+    """Have the process get SIGINT before the first call of a method."""
+    whole, calls = getattr(owner, name), []
+
+    def interrupted(*arguments, **options):
+        calls.append(0)
+        if len(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_ctrl_c_in_a_linear_machine(tmp_path, monkeypatch):
+    interrupting(monkeypatch, symsvm.LinearSVC, "_options")
+    points, path = three_classes(tmp_path / "p.svm"), tmp_path / "m.symsvm"
+    ended = run("train", points, "-s", "linear-svc", "--loss", "hinge", "-c", 100, "-e", 1e-14, "-o", path, code=1)
+    assert "interrupted: the model, feasible but not optimal, is in" in ended.err
+    assert [solution.stopped for solution in symsvm.load(path)._solutions] == ["callback"] * 3
+
+
+def test_ctrl_c_before_the_first_point(tmp_path, monkeypatch):
+    interrupting(monkeypatch, symsvm.SVC, "_program")
+    ended = run("train", three_classes(tmp_path / "p.svm"), "-o", tmp_path / "m.symsvm", code=1)
+    assert "feasible but not optimal" in ended.err
+    model = symsvm.load(tmp_path / "m.symsvm")
+    assert [c.infeasibility for c in model.certificate_] == [0.0] * 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_in_the_calibration(tmp_path, monkeypatch):
+    interrupting(monkeypatch, Calibration, "fit")
+    ended = run("train", three_classes(tmp_path / "p.svm"), "-b", 1, "-o", tmp_path / "m.symsvm", code=1)
+    assert "interrupted: the model, optimal, without probabilities, is in" in ended.err
+    assert symsvm.load(tmp_path / "m.symsvm").calibration is None
 
 
 def test_a_pipe_that_closes_is_quiet():

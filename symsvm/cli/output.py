@@ -62,7 +62,7 @@ class Output:
             return
         self.notes.append(text)
         if not self.quiet:
-            self.aside.print(styled(("note: ", "yellow"), text))
+            self.aside.print(styled(("note: ", "yellow"), text), soft_wrap=not self.aside.is_terminal)
 
     @contextlib.contextmanager
     def heeding(self, *, ignore=()):
