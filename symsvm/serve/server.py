@@ -19,8 +19,6 @@ __all__ = ["run", "server"]
 
 log = logging.getLogger("symsvm.serve")
 
-_SWITCH = 0.001  # seconds
-
 
 def server(app, settings):
     """A uvicorn server of one process with the limits of `settings`."""
@@ -61,20 +59,9 @@ def run(model_path, *, host="127.0.0.1", port=8000, token=None, **limits):
         log.warning("everybody who reaches %s may use the service: it has no token", host)
     shown = f"[{host}]" if ":" in host else host
     log.info("serving %s at http://%s:%d/, process %d", os.path.basename(model_path), shown, port, os.getpid())
-    with listening, _switching(), _stopping(server(app, settings)) as running:
+    with listening, _stopping(server(app, settings)) as running:
         running.run(sockets=[listening])
     log.info("stopped")
-
-
-@contextlib.contextmanager
-def _switching():
-    """A prediction, which is often Python, lets the event loop have the interpreter sooner than after 5 ms."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 @contextlib.contextmanager
@@ -99,5 +86,5 @@ def _listen(host, port):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror  # of the system, or of a name
         raise OSError(error.errno, f"cannot listen at {host}, port {port} ({reason}): choose another") from None
