@@ -51,12 +51,16 @@ def minimise(qp, kernel, X, **run):
 
 
 def reference(qp, K, scale=1.0):
-    """The optimum by the independent solver, in variables of the size of C: interior points need that."""
+    """The optimum by the independent solver, in variables of the size of C: interior points need that.
+
+    It has been seen to end at a point that is not feasible: that is no bound, and infinity is returned.
+    """
     Q = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
     rows = np.array([qp.group == g for g in range(len(qp.total))], dtype=float)
     equalities = (rows, qp.total / scale) if len(qp.total) else ()
     z = scale * oracles.qp(scale * Q, qp.p, qp.lower / scale, qp.upper / scale, *equalities)
-    return 0.5 * z @ Q @ z + qp.p @ z
+    is_feasible = qp.infeasibility(z) <= 1e-4 * (scale + np.abs(z).sum())
+    return 0.5 * z @ Q @ z + qp.p @ z if is_feasible else np.inf
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

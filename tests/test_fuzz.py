@@ -100,6 +100,7 @@ def judge(qp, K, result, tol, *scales):
     spread = rounding * total + 1e-12 * (1.0 + abs(W)) + 1e-13 * reach.max()
     assert gap >= -spread
     best = min((reference(qp, K, scale) for scale in scales), default=np.inf)
+    assert best < np.inf or not scales
     lost = W - best
     assert lost <= max(1e-6 * abs(W), gap) + spread
     assert gap <= 2 * max(violation, tol) * (total + reach.sum()) + spread
