@@ -45,7 +45,13 @@ _PARAMETERS = (
     "mode",
     "cache_size",
 )
-_SAID = {"C": "--cost", "multi_class": "--multi-class", "max_iter": "--max-iter", "time_limit": "--time-limit"}
+_SAID = {
+    "C": "--cost",
+    "multi_class": "--multi-class",
+    "max_iter": "--max-iter",
+    "time_limit": "--time-limit",
+    "calibration": "-b 1, or --calibration,",
+}
 REGRESSIONS = ("svr", "nu-svr", "linear-svr")
 _CLASSIFIERS = ("c-svc", "nu-svc", "linear-svc")
 

@@ -30,6 +30,9 @@ _data = section("Data")
 @_data("--test", type=DataFile(), help="Report on this file too.")
 @_data("--test-labels", type=DataFile(), help="The labels of --test, if in a file of their own.")
 @_data("--test-limit", type=click.IntRange(min=1), metavar="N", help="Take the first N rows of --test.")
+@section("Output")(
+    "--score/--no-score", default=True, help="Whether to predict the training points for their accuracy. Default: yes."
+)
 @machine_options
 @section("Solver")(
     "-v", "--folds", type=click.IntRange(min=2), metavar="N", help="Cross-validate with N folds, and write no model."

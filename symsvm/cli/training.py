@@ -104,7 +104,8 @@ class Training:
             keep(model, s["output"], rescue=True)
         if watch.stopped:
             output.note(_interrupted(optimal, watch.calibrated, s["output"]))
-        self.document["training"] = trained_on(model, X, table.y)
+        if s["score"]:
+            self.document["training"] = trained_on(model, X, table.y)
         self._finish(model, table, None if watch.stopped else test)
 
     def _finish(self, model, table, test):
