@@ -5,6 +5,7 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import toposort
+from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 __all__ = ["is_elemwise", "is_literal", "keep", "leaves", "number", "retype", "signature", "varies"]
@@ -155,9 +156,21 @@ def retype(graphs, dtype, given=()):
         else:
             if isinstance(op, CAReduce):
                 op = type(op)(axis=op.axis)
+            elif isinstance(op, Scan):
+                op = _retyped_loop(op, dtype)
             elif hasattr(op, "retyped"):
                 op = op.retyped(dtype)
             made = op.make_node(*args).outputs
         for old, new in zip(node.outputs, made, strict=True):
             known[old] = new.astype(dtype) if old.dtype.startswith("float") else new
     return [other(v) for v in graphs], inputs
+
+
+def _retyped_loop(loop, dtype):
+    """The same loop over states of another floating type."""
+    floats = [v for v in loop.inner_inputs if v.dtype.startswith("float")]
+    given = {v: pt.tensor(v.name, dtype=dtype, shape=v.type.shape) for v in floats}
+    outputs, _ = retype(loop.inner_outputs, dtype, given)
+    inputs = [given.get(v, v) for v in loop.inner_inputs]
+    options = {name: getattr(loop, name) for name in ("mode", "truncate_gradient", "name", "allow_gc", "strict")}
+    return Scan(inputs, outputs, loop.info, **options)

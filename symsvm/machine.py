@@ -172,9 +172,7 @@ def _typed(graphs, variables, dtype):
     if all(v.dtype == dtype for v in variables if v.dtype.startswith("float")):
         return graphs, variables
     lifted = lift(graphs)
-    if any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(lifted)):
-        raise ValueError(
-            f"dtype={dtype!r} needs an objective whose loops can be lifted to sums; write it over {dtype} variables."
-        )
-    graphs, inputs = retype(lifted, dtype)
+    # With a loop that stays, as it is written: the passes remove what is marked as constant to the gradient.
+    stays = any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(lifted))
+    graphs, inputs = retype(graphs if stays else lifted, dtype)
     return graphs, [inputs.get(v, v) for v in variables]

@@ -10,6 +10,7 @@ import pytest
 from problems import MODES, SOLVERS
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan import reduce
+from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
 from symsvm import CSVC, RBF, Laplacian, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
@@ -353,14 +354,20 @@ def test_float32_does_not_claim_what_float64_denies():
     assert solution.stopped == "max_iter"
 
 
-def test_a_loop_that_stays_refuses_another_type():
+def test_a_loop_that_stays_computes_in_another_type():
+    """A product is no sum, and no pass lifts it; it is looped over in float32, and certified in float64."""
     lam = pt.vector("lam")
     product = reduce(
         lambda x, acc: acc * x, sequences=[lam], outputs_info=[pt.constant(1.0, dtype="float64")], return_updates=False
     )
-    objective = Objective(product + (lam**2).sum(), variable=lam, upper=1.0)
-    with pytest.raises(ValueError, match="dtype='float32' needs an objective whose loops can be lifted"):
-        compile(objective, ProjectedGradient(), mode="FAST_COMPILE", dtype="float32")
+    objective = Objective(((lam - 0.3) ** 2).sum() + 0.01 * product, variable=lam, upper=1.0)
+    program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", dtype="float32")
+    loops = [v.owner.op for v in ancestors(program.machine.step) if v.owner and isinstance(v.owner.op, Scan)]
+    assert {v.dtype for loop in loops for v in loop.inner_inputs if v.dtype.startswith("float")} == {"float32"}
+    solution = program.run([0.5, 0.9, 0.1], tol=1e-3, max_iter=5)
+    assert (solution.lam.dtype, solution.certificate.status) == ("float32", "stationary")
+    v = solution.lam.astype("float64")
+    assert solution.W == pytest.approx(((v - 0.3) ** 2).sum() + 0.01 * v.prod(), rel=1e-12)
     with pytest.raises(ValueError, match="dtype must be one of"):
         compile(objective, ProjectedGradient(), dtype="int8")
 
