@@ -123,6 +123,11 @@ def test_numbers_that_the_model_cannot_take(numbers):
     check(numbers.post("/v1/explain", json={"row": body["rows"][2]}), 422, "row")
 
 
+def test_many_unknown_keys_are_one_problem(numbers):
+    body = {"rows": [ROW]} | dict.fromkeys(map(str, range(1500)), 1)
+    check(numbers.post("/v1/predict", json=body), 422, "0")
+
+
 def test_lines(numbers):
     good = json.dumps({"row": ROW})
     for body, status, field in [

@@ -6,12 +6,11 @@ import json
 
 from fastapi.requests import Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import ValidationError
 
 from symsvm.serve.body import JSON, LINES, media_type
 from symsvm.serve.metrics import CONTENT_TYPE
 from symsvm.serve.openapi import body, problems
-from symsvm.serve.problem import Problem, problem_of
+from symsvm.serve.problem import Problem, checked
 from symsvm.serve.schemas import Health, Post, Ready
 
 __all__ = ["add_api"]
@@ -28,11 +27,7 @@ def add_api(app, slot, batcher, reader, schemas, metrics):
         """The body of a request as an instance of a schema."""
         media_type(request, (JSON,))
         async with reader.body(request) as data:
-            try:
-                found = schema.model_validate_json(data)
-            except ValidationError as error:
-                raise problem_of(error) from None
-            yield found
+            yield checked(schema, data)
 
     @app.post(
         "/",
@@ -108,10 +103,7 @@ def _json(value):
 
 def _batch(schemas, data):
     """The texts or rows of a JSON body, and how many classes each wants to be told."""
-    try:
-        found = schemas.batch.model_validate_json(data)
-    except ValidationError as error:
-        raise problem_of(error) from None
+    found = checked(schemas.batch, data)
     inputs = getattr(found, schemas.plural)
     return inputs, [getattr(found, "top", None)] * len(inputs)
 
@@ -125,10 +117,7 @@ def _lines(schemas, data):
         raise Problem(status, code, f"the body must have 1 to {most} lines, got {len(lines)}.", field="body")
     inputs, tops = [], []
     for number, line in lines:
-        try:
-            found = schemas.line.model_validate_json(line)
-        except ValidationError as error:
-            raise problem_of(error, prefix=f"line {number}: ") from None
+        found = checked(schemas.line, line, line=number)
         inputs.append(getattr(found, schemas.single))
         tops.append(getattr(found, "top", None))
     return inputs, tops

@@ -3,9 +3,9 @@
 import json
 
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
-__all__ = ["Problem", "ProblemBody", "answer", "problem_of"]
+__all__ = ["Problem", "ProblemBody", "answer", "checked"]
 
 
 class Error(BaseModel):
@@ -41,14 +41,25 @@ def answer(problem):
     return Response(body, problem.status, problem.headers, media_type="application/json")
 
 
-def problem_of(error, *, prefix=""):
-    """The problem of the first thing that pydantic finds wrong with a body."""
-    first = error.errors(include_url=False, include_input=False)[0]
+def checked(schema, data, *, line=None):
+    """JSON as an instance of a schema, or the problem with it; `line` is its number where it is one of many."""
+    prefix = "" if line is None else f"line {line}: "
+    try:
+        found = schema.model_validate_json(data)
+    except ValidationError as error:
+        raise _problem(error.errors(include_url=False, include_input=False)[0], prefix) from None
+    if found.model_extra:
+        raise _problem({"type": "extra", "loc": (next(iter(found.model_extra)),)}, prefix)
+    return found
+
+
+def _problem(first, prefix):
+    """The problem of the first thing that pydantic finds wrong."""
     kind, where, context = first["type"], first["loc"], first.get("ctx", {})
     if kind == "json_invalid":
-        place = f"{prefix}the body" if not prefix else prefix.rstrip(": ")
+        place = prefix.removesuffix(": ")
         why = " ".join(str(context.get("error", "")).split())[:200]
-        return Problem(400, "malformed", f"{place} is no JSON: {why}.", field="body" if not prefix else place)
+        return Problem(400, "malformed", f"{place or 'the body'} is no JSON: {why}.", field=place or "body")
     name = prefix + (_name(where) or "body")
     if kind in ("too_long", "too_short") and where in (("rows",), ("texts",)):
         status, code = (413, "too_many") if kind == "too_long" else (422, "too_few")
@@ -72,7 +83,7 @@ def _bounds(context):
 
 _SENTENCES = {
     "missing": ("missing", "{name} is missing."),
-    "extra_forbidden": ("unknown", "{name} is not known here: leave it out."),
+    "extra": ("unknown", "{name} is not known here: leave it out."),
     "finite_number": ("not_finite", "{name} must be a finite number."),
     "float_type": ("wrong_type", "{name} must be a number."),
     "int_type": ("wrong_type", "{name} must be a whole number."),

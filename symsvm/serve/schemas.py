@@ -8,7 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, Fi
 __all__ = ["Schemas"]
 
 Label = StrictStr | bool | int | float
-_CONFIG = ConfigDict(extra="forbid", strict=True)
+# Unknown keys are taken here and refused by `checked`: pydantic would write an error for each of a million.
+_CONFIG = ConfigDict(extra="allow", strict=True, json_schema_extra={"additionalProperties": False})
 
 
 def _whole(value):
