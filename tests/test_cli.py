@@ -233,6 +233,21 @@ def test_explain_shows_the_formula_and_the_certificate(home, tmp_path):
     assert "goes to a file" in run("explain", home / "three.symsvm", "--as", "svg", code=2).err
 
 
+def test_explain_adds_up_a_decision(home):
+    found = run(
+        "explain", home / "three.symsvm", home / "three.csv", "--labels", "kind", "--row", 2, "--top", 3, "--json"
+    ).json
+    model, X = symsvm.load(home / "three.symsvm"), read(home / "three.csv", "kind").X
+    assert found["prediction"] == model.predict(X[1:2])[0]
+    assert len(found["decisions"]) == 2  # the pairs with that class
+    for decision in found["decisions"]:
+        terms = sum(term["contribution"] for term in decision["terms"])
+        assert terms + decision["remainder"] + decision["intercept"] == pytest.approx(decision["decision"])
+    text = run("explain", home / "three.symsvm", home / "three.csv", "--labels", "kind", "--top", 2).out
+    assert re.search(r"support vector +contribution +weight +value", text)
+    assert "there is no row 99" in run("explain", home / "two.symsvm", home / "two.svm", "--row", 99, code=2).err
+
+
 def test_tune_is_the_librarys_search(home, tmp_path):
     grid = ["-c", "0.1,1,10", "-g", "0.1:1:2", "--folds", 3]
     out = ["-o", tmp_path / "m.symsvm", "--plot", tmp_path / "s.png", "--json"]

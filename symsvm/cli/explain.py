@@ -1,10 +1,10 @@
-"""symsvm explain: what a model computes, how it was compiled, and how good its fit is."""
+"""symsvm explain: what a model computes and how good its fit is; or what its decision on one point is made of."""
 
 import click
 
 from symsvm.cli.errors import DONE, Refused
 from symsvm.cli.group import Command
-from symsvm.cli.options import model_argument, output_options, section
+from symsvm.cli.options import data_options, file_argument, model_argument, output_options, section
 from symsvm.cli.types import Named
 
 __all__ = ["command"]
@@ -12,14 +12,20 @@ __all__ = ["command"]
 _EXAMPLES = (
     ("symsvm explain model.symsvm", "The formula, what the compiler makes of it, and the certificate:"),
     ("symsvm explain model.symsvm --as html -o model.html", "The same as a page with a picture:"),
+    ("symsvm explain model.symsvm new.csv --row 3", "What the decision on the third point is made of:"),
 )
+_out = section("Output")
 
 
 @click.command(
     cls=Command, examples=_EXAMPLES, short_help="Show a model's formula, its compiled graph and its certificate."
 )
 @model_argument
-@section("Output")(
+@file_argument(required=False)
+@data_options
+@section("Data")("--row", type=click.IntRange(min=1), default=1, show_default=True, help="Which point of FILE.")
+@_out("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many terms of a decision.")
+@_out(
     "--as",
     "form",
     type=Named(("text", "svg", "html")),
@@ -27,44 +33,25 @@ _EXAMPLES = (
     show_default=True,
     help="A text, a picture of the graphs or a page of both.",
 )
-@section("Output")("-o", "--output", metavar="FILE", help="Write the explanation to this file.")
+@_out("-o", "--output", metavar="FILE", help="Write the explanation to this file.")
 @output_options
 @click.pass_context
-def command(ctx, model, form, output, n_features, trust, as_json, quiet):
-    """Explain MODEL: its kernel's formula, the graph before and after the compiler's passes, and its certificate."""
-    from symsvm.cli.keeping import opened
-    from symsvm.cli.machine import machine_of
-    from symsvm.cli.output import Output
-    from symsvm.cli.summary import fitted, fitted_lines, model_line, problem_table
+def command(ctx, model, file, row, top, form, output, n_features, trust, as_json, quiet, **data):
+    """Explain MODEL: its kernel's formula, the graph before and after the compiler's passes, and its certificate.
 
+    With FILE, explain a decision instead: the terms, of features or of support vectors, that add up to it.
+    """
+    from symsvm.cli.explaining import decision_explained, model_explained
+    from symsvm.cli.keeping import opened
+    from symsvm.cli.output import Output
+
+    if file is not None and (form != "text" or output is not None):
+        raise Refused("the decision on a point is shown as text, or as --json.")
     if form != "text" and output is None and not as_json:
         raise Refused(f"a {form} goes to a file: name it with -o.")
     out, found = Output(as_json, quiet), opened(model, trust, n_features)
-    machine = machine_of(found)
-    document = {"command": "explain", **fitted(found)}
-    document["explanation"] = _explanation(machine, form)
-    out.show(model_line(document["model"]), "", fitted_lines(document))
-    if document["certificate"]["problems"] > 1:
-        out.show(problem_table(machine, out.width))
-    if output is not None:
-        from symsvm.replacement import replacing
-
-        with replacing(output) as file:
-            file.write(document["explanation"].encode())
-        document["output"] = output
-        out.show(f"written to {output}")
+    if file is None:
+        model_explained(found, form, output, out)
     else:
-        heading = "What the compiler makes of the kernel, in the dual problem of a classifier:"
-        out.show("", *([heading, ""] if document["model"]["kernel"] else []), document["explanation"])
-    out.finish(document)
+        decision_explained(found, file, data, row, top, out)
     ctx.exit(DONE)
-
-
-def _explanation(machine, form):
-    if hasattr(machine, "explain") and getattr(machine, "_kernel", None) is not None:
-        return machine.explain(format=form)
-    if form != "text":
-        raise Refused(f"a {form} needs a kernel with an expression, which this model has not.")
-    if hasattr(machine, "kernel"):
-        return "The kernel is a matrix that was given: there is no expression to compile."
-    return "f(x) = x.w + b, solved over the points themselves, without a kernel: nothing is compiled."
