@@ -7,12 +7,13 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.calibration import Calibration
-from symsvm.estimators.certified import Certified, votes
+from symsvm.estimators.certified import votes
+from symsvm.estimators.linear_machine import LinearMachine
 from symsvm.estimators.weights import class_weights, sample_weights, weighted_classes
-from symsvm.linear import Rows, Stream, solve_crammer_singer, solve_linear
+from symsvm.linear import Stream, solve_crammer_singer, solve_linear
 from symsvm.validation import choice, count, number
 
 __all__ = ["LinearSVC", "LinearSVR"]
@@ -27,51 +28,7 @@ def _can_stream(machine):
     return True
 
 
-class _LinearMachine(Certified):
-    """What both have: the problem's options, and values x.w + b."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _checked(self, *data, **options):
-        options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        return validate_data(self, *data, **options)
-
-    def _rows(self, X):
-        """The points with the constant feature, made once for all problems over them."""
-        scaling = number(self.intercept_scaling, "intercept_scaling", positive=True)
-        return Rows(X, scaling if self.fit_intercept else 0.0)
-
-    def _options(self):
-        choice(self.dual, "dual", ("auto",)) if isinstance(self.dual, str) else None
-        return {
-            "tol": self.tol,
-            "max_iter": None if self.max_iter == -1 else self.max_iter,
-            "time_limit": self.time_limit,
-            "seed": int(check_random_state(self.random_state).randint(2**31 - 1))
-            if self.random_state is not None
-            else 0,
-        }
-
-    def _intercept_options(self):
-        return {
-            "intercept": bool(self.fit_intercept),
-            "penalize_intercept": bool(self.penalize_intercept),
-            "intercept_scaling": self.intercept_scaling,
-        }
-
-    def _keep(self, solutions):
-        self._solutions = solutions
-        self.n_iter_ = int(max(solution.n_iter for solution in solutions))
-
-    def _values(self, X):
-        values = X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
-        return np.asarray(values)
-
-
-class LinearSVC(ClassifierMixin, _LinearMachine):
+class LinearSVC(ClassifierMixin, LinearMachine):
     """Linear support vector classification for large problems, with liblinear's problem and a certificate.
 
         minimise R(w, b) + sum_i C_i loss(y_i (x_i.w + b)),    loss(t) = max(0, 1 - t)^2 or max(0, 1 - t)
@@ -277,7 +234,7 @@ class LinearSVC(ClassifierMixin, _LinearMachine):
         return self._calibration.probabilities(self._decide(X)).astype(X.dtype, copy=False)
 
 
-class LinearSVR(RegressorMixin, _LinearMachine):
+class LinearSVR(RegressorMixin, LinearMachine):
     """Linear support vector regression for large problems, with liblinear's problem and a certificate.
 
         minimise R(w, b) + sum_i C_i loss(|y_i - x_i.w - b| - epsilon),    loss(t) = max(0, t) or max(0, t)^2
