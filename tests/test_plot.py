@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, Polynomial, plot
 from symsvm.plot.canvas import Display
 from symsvm.plot.support import support_of
+from symsvm.tuning import tune
 
 X, Y = make_moons(80, noise=0.2, random_state=0)
 IRIS, KINDS = load_iris(return_X_y=True)
@@ -54,6 +55,7 @@ DRAW = {
     "precision_recall": lambda m, **ax: plot.precision_recall(m["svc"], X, Y, **ax),
     "gram": lambda m, **ax: plot.gram(RBF(1.0), X, Y, **ax),
     "support_vectors": lambda m, **ax: plot.support_vectors(m["svc"], X, **ax),
+    "surface": lambda m, **ax: plot.surface(tune(SVC(), X, Y, {"C": [1, 10], "gamma": [0.1, 1.0]}, folds=2), **ax),
 }
 
 

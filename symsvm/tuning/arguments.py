@@ -1,7 +1,7 @@
 """The arguments of a search, checked before any work."""
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
@@ -17,12 +17,9 @@ def cells_of(estimator, grid):
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(f"estimator must have fit and get_params, got {estimator!r}.")
     try:
-        cells = list(ParameterGrid(grid))
+        return list(ParameterGrid(grid))
     except (TypeError, ValueError) as error:
         raise type(error)(f"grid must be a dict from names to lists of values, or a list of them: {error}") from None
-    for cell in cells:
-        clone(estimator).set_params(**cell)  # names that are none raise here
-    return cells
 
 
 def data_of(X, y):

@@ -33,7 +33,7 @@ class Plan:
         self.X, self.y, self.folds, self.score = X, y, folds, score
         self.models = [clone(estimator).set_params(**cell) for cell in cells]
         self.shares = [is_plain and can_share(machine_of(model)) for model in self.models]
-        room = int(memory // bytes_of(max(len(train) + len(test) for train, test in folds)))
+        room = int(memory // bytes_of(X.shape[0] if hasattr(X, "shape") else len(X)))
         self.rooms, self.workers = Rooms() if room else None, max(1, min(workers, room))
         every = range(len(folds))
         keys = [_before(model, cell) if is_plain else None for model, cell in zip(self.models, cells, strict=True)]

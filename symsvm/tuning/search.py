@@ -63,9 +63,9 @@ def tune(
 
     >>> from symsvm.estimators import SVC
     >>> X = np.linspace(-1, 1, 40)[:, None]
-    >>> tuning = tune(SVC(), X, np.abs(X[:, 0]) > 0.5, {"C": [1.0, 10.0], "gamma": [0.01, 1.0]})
-    >>> tuning.best_params, round(tuning.best_score, 3)
-    ({'C': 10.0, 'gamma': 1.0}, 0.925)
+    >>> tuning = tune(SVC(), X, np.abs(X[:, 0]) > 0.5, {"C": [1.0, 10.0], "gamma": [0.01, 1.0]}, random_state=0)
+    >>> tuning.best_params, tuning.best_score
+    ({'C': 1.0, 'gamma': 1.0}, 1.0)
     """
     began = time.perf_counter()
     choice(search, "search", ("grid", "halving"))

@@ -34,7 +34,10 @@ def can_share(machine):
         return False
     if not isinstance(machine.kernel, (str, Kernel)):
         return False
-    return isinstance(chosen(machine.solver, KernelDual.problem), Decomposition)
+    try:
+        return isinstance(chosen(machine.solver, KernelDual.problem), Decomposition)
+    except (TypeError, ValueError):  # its fit will say so
+        return False
 
 
 class Stopped(BaseException):

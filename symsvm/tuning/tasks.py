@@ -42,7 +42,8 @@ def sheets(plan, cells, X, folds):
 
 def _kernels(machine, X, folds):
     """The kernel of a machine in each fold; gamma="scale" depends on the training points, nothing else does."""
-    if isinstance(machine.kernel, str) and isinstance(machine.gamma, str):
+    named = isinstance(machine.kernel, str) and machine.kernel not in ("linear", "precomputed")
+    if named and isinstance(machine.gamma, str):
         return {fold: kernel_of(machine, X, train) for fold, train in folds.items()}
     return dict.fromkeys(folds, kernel_of(machine, X, next(iter(folds.values()))))
 
