@@ -14,8 +14,10 @@ from test_files_malformed import ARRAY as MEMBER
 from test_files_malformed import ARRAYS, HEADS, TEXTS, changed, members, packed, text  # noqa: F401 (two are fixtures)
 
 import symsvm
+from symsvm.cli.search import partly
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
+from symsvm.tuning import Tuning
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +197,13 @@ def test_ctrl_c_in_the_calibration(tmp_path, monkeypatch):
     ended = run("train", three_classes(tmp_path / "p.svm"), "-b", 1, "-o", tmp_path / "m.symsvm", code=1)
     assert "interrupted: the model, optimal, without probabilities, is in" in ended.err
     assert symsvm.load(tmp_path / "m.symsvm").calibration is None
+
+
+def test_a_search_that_is_cut_off_says_how_far_it_is():
+    tuning = Tuning(symsvm.SVC(), None, None, [{"svc__C": 1.0}, {"svc__C": 2.0}, {"svc__C": 3.0}], 3, None)
+    assert partly(tuning, "svc__") == "interrupted before a cell was judged in all folds; nothing was written."
+    tuning.table["fold_scores"][:] = [[0.5, 0.7, np.nan], [0.6, 0.8, np.nan], [0.9, np.nan, np.nan]]
+    assert "; in 2 of 3 folds the best is C = 2 with 0.7000; nothing was written." in partly(tuning, "svc__")
 
 
 def test_a_pipe_that_closes_is_quiet():

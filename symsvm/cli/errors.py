@@ -8,6 +8,7 @@ __all__ = [
     "NOT_CONVERGED",
     "USAGE",
     "BadData",
+    "Interrupted",
     "Refused",
     "sentence_of",
     "translated",
@@ -20,6 +21,12 @@ class Refused(click.ClickException):
     """Options that do not go together, or with the data: exit code 2."""
 
     exit_code = USAGE
+
+
+class Interrupted(click.ClickException):
+    """Ctrl-C before there was a result: exit code 1."""
+
+    exit_code = NOT_CONVERGED
 
 
 class BadData(click.ClickException):

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from symsvm.cli.errors import Refused
+from symsvm.cli.errors import Interrupted, Refused
 from symsvm.cli.inputs import described, filled, read_table
 from symsvm.cli.keeping import check_target, keep, size_of
 from symsvm.cli.machine import REGRESSIONS, check_labels, estimator_of, pipeline_of
 from symsvm.cli.output import grid, styled
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
 
-__all__ = ["Search", "powers"]
+__all__ = ["Search", "partly", "powers"]
 
 _NUMBERS = ("C", "gamma", "degree", "coef0", "nu", "epsilon")
 _DATA = ("labels", "format", "header", "zero_based", "limit", "text", "text_column")
@@ -56,7 +56,7 @@ class Search:
             named = {prefix + name: values for name, values in cells.items()}
             tuning = tune(model, X, table.y, named, random_state=s["seed"], progress=progress, **options)
         if not tuning.is_complete and not np.isfinite(tuning.table["mean_score"]).any():
-            raise KeyboardInterrupt  # before there was anything to report
+            raise Interrupted(partly(tuning, prefix))
         document = {"command": "tune", "data": described(table), **_found(tuning, prefix)}
         output.show(data_line(document["data"]))
         self._show(document)
@@ -197,6 +197,20 @@ def _found(tuning, prefix):
 def _rank(cell):
     """Best first; what was judged on more points comes before, what has no score last."""
     return (-cell["points"], np.inf) if cell["mean_score"] is None else (-cell["points"], -cell["mean_score"])
+
+
+def partly(tuning, prefix):
+    """A sentence about cells of which none was judged in all folds."""
+    scores = tuning.table["fold_scores"]
+    judged = np.isfinite(scores)
+    folds = judged.sum(axis=1)
+    text = "interrupted before a cell was judged in all folds"
+    if folds.any():
+        means = np.where(judged, scores, 0.0).sum(axis=1) / np.maximum(folds, 1)
+        best = int(np.argmax(np.where(folds == folds.max(), means, -np.inf)))
+        named = ", ".join(f"{name.removeprefix(prefix)} = {_shown(v)}" for name, v in tuning.params[best].items())
+        text += f"; in {folds.max()} of {scores.shape[1]} folds the best is {named} with {means[best]:.4f}"
+    return f"{text}; nothing was written."
 
 
 def _shown(value):
