@@ -1,6 +1,6 @@
 """Problem: points, labels or targets, a kernel and its numbers; the sets of the seeds and three real ones."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -87,6 +87,11 @@ def _housing():
     return Problem("housing", X, y, X_test, y_test, RBF(3.0), 10.0, epsilon=0.1)
 
 
+def _linear_housing():
+    """The same with weights, for the algorithms of linear regressions."""
+    return replace(_housing(), name="housing, linear", kernel=Linear(), C=0.1)
+
+
 def _svmguide1():
     """Astroparticles, standardised, as in the paper's Table 2."""
     data = load("svmguide1")
@@ -102,6 +107,7 @@ PROBLEMS = {
     "sine": _sine,
     "iris": _iris,
     "housing": _housing,
+    "housing-linear": _linear_housing,
     "svmguide1": _svmguide1,
 }
 
