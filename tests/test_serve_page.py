@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from serving import MODELS, TEXTS, serving
+from serving import MODELS, TEXTS, serving, wait_for
 
 import symsvm
 
@@ -108,6 +108,21 @@ def test_numbers_by_keyboard_and_with_a_token(tab, served):
     rows = tab.locator("#decision tbody tr th").all_inner_texts()
     assert all(re.fullmatch(r"training row \d+ \((versicolor|virginica)\)", row) for row in rows)
     tab.wrong[:] = [line for line in tab.wrong if "401" not in line]  # Chromium tells of the first answer
+
+
+def test_a_model_that_is_replaced(tab, tmp_path):
+    path = tmp_path / "model.symsvm"
+    symsvm.save(MODELS["text"](), path)
+    with serving(path, reload=0.02) as client:
+        tab.goto(str(client.base_url))
+        before = client.get("/v1/model").json()["digest"]
+        tab.get_by_text(before[:12]).wait_for()
+        symsvm.save(MODELS["plain text"](), path)
+        wait_for(lambda: client.get("/readyz").json()["model"] != before)
+        tab.get_by_label("Text").fill(TEXTS[1])
+        tab.get_by_role("button", name="Predict").click()
+        tab.get_by_text(client.get("/v1/model").json()["digest"][:12]).wait_for()
+        assert "Decision" in tab.locator("#prediction thead").inner_text()  # no probabilities any more
 
 
 def test_the_interface_is_shown(tab, served):

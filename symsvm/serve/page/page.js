@@ -42,11 +42,15 @@ async function begin() {
     return fail(error);
   }
   fail(null);
+  introduce();
+  build();
+}
+
+function introduce() {
   const kinds = { class: model.labels.length + " classes", value: "a regression", side: "one class" };
   const input = model.kind === "text" ? "texts" : model.n_features + (model.n_features === 1 ? " number" : " numbers");
   const vectors = model.n_support === null ? "" : ", " + model.n_support + " support vectors";
   at("about").textContent = `${model.estimator}, kernel ${brief(model.kernel)}${vectors}: from ${input} to ${kinds[model.answer]}.`;
-  build();
   certify(model);
 }
 
@@ -114,7 +118,12 @@ async function predict(event) {
   at("go").setAttribute("aria-disabled", "true");
   try {
     const answer = await ask("v1/explain", { ...entered(), terms: 12 });
+    const now = answer.model === model.digest ? model : await ask("v1/model"); // its file has changed
     if (turn !== latest) return;
+    if (now !== model) {
+      model = now;
+      introduce();
+    }
     fail(null);
     show(model, answer);
   } catch (error) {
