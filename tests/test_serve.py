@@ -180,9 +180,10 @@ def test_the_model_is_described(files, numbers):
     model = model_of(files, "numbers")
     assert told["kernel"] == repr(model[-1]._kernel)
     assert told["labels"] == model.classes_.tolist()
-    assert told["symsvm"] == symsvm.__version__
-    assert [step["name"] for step in told["steps"]] == ["Scaling", "SVC"]
-    assert told["steps"][1]["parameters"]["calibration"] == "sigmoid"
+    assert told["version"] == symsvm.__version__
+    assert told["estimator"] == "SVC"
+    assert told["parameters"]["calibration"] == "sigmoid"
+    assert [step["name"] for step in told["steps"]] == ["Scaling"]  # before the estimator
     assert told["certificate"]["status"] == "optimal"
     assert len(told["certificate"]["each"]) == 3
     assert told["certificate"]["violation"] == max(c.violation for c in model[-1].certificate_)

@@ -21,15 +21,16 @@ def describe(served):
         "kind": served.kind,
         "answer": served.answer,
         "estimator": type(machine).__name__,
-        "steps": [{"name": type(step).__name__, "parameters": _parameters(step)} for step in steps],
+        "steps": [{"name": type(step).__name__, "parameters": _parameters(step)} for step in steps[:-1]],
         "kernel": _kernel(machine),
+        "parameters": _parameters(machine),
         "labels": list(served.classes),
         "calibrated": served.calibrated,
         "n_features": served.n_features if served.kind == "numbers" else int(machine.n_features_in_),
         "feature_names": served.names,
         "n_support": len(machine.support_) if hasattr(machine, "support_") else None,
         "certificate": _certificate(machine),
-        "symsvm": __version__,
+        "version": __version__,
     }
 
 
