@@ -191,8 +191,11 @@ def test_the_model_is_described(files, numbers):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_is_described_as_json(files, name):
-    app = create_app(files / f"{name}.symsvm")
-    assert json.loads(json.dumps(app.state.slot.current.description, allow_nan=False))["estimator"]
+    app, model = create_app(files / f"{name}.symsvm"), model_of(files, name)
+    told = json.loads(json.dumps(app.state.slot.current.description, allow_nan=False))
+    machine = model[-1] if hasattr(model, "steps") else model
+    assert told["estimator"] == type(machine).__name__
+    assert told["parameters"] == machine.get_params(deep=False)
 
 
 def test_explanations_over_http(text):

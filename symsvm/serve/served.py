@@ -1,5 +1,7 @@
 """Served: a loaded model as the service uses it: rows in, answers out, whatever the estimator."""
 
+import copy
+
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.pipeline import Pipeline
@@ -47,8 +49,10 @@ class Served:
         self.n_features = None if self.kind == "text" else int(model.n_features_in_)
         self.classes = tuple(map(plain, self.machine.classes_)) if self.answer == "class" else ()
         self.calibrated = self.answer == "class" and hasattr(model, "predict_proba")
-        if hasattr(self.machine, "decision_function_shape"):
-            self.machine.decision_function_shape = "ovr"  # a value for each class, which classes are ranked by
+        self._ranking = self.machine
+        if getattr(self.machine, "decision_function_shape", "ovr") != "ovr":
+            self._ranking = copy.copy(self.machine)  # with a value for each class, which classes are ranked by
+            self._ranking.decision_function_shape = "ovr"
         self.tile = self._tile()
 
     @staticmethod
@@ -88,7 +92,7 @@ class Served:
         return answers
 
     def _answers(self, X):
-        machine = self.machine
+        machine = self._ranking
         for step in self._before:  # as the pipeline does, whose own checks take longer than a short text
             X = step.transform(X)
         if self.kind == "numbers":
