@@ -184,4 +184,4 @@ class KernelMachine(Certified):
         if not isinstance(kernel, Kernel):
             raise ValueError("explain needs a kernel with an expression: fit first, or give a Kernel object.")
         lam, y, X = pt.dvector("lam"), pt.dvector("y"), pt.dmatrix("X")
-        return explain(CSVC(lam, X, y, 1.0, kernel), format=format)
+        return explain(CSVC(lam, X, y, getattr(self, "C", 1.0), kernel), format=format)
