@@ -1,6 +1,7 @@
 """Server: uvicorn around the service, from the first request to the last."""
 
 import contextlib
+import gc
 import ipaddress
 import logging
 import os
@@ -54,6 +55,9 @@ def run(model_path, *, host="127.0.0.1", port=8000, token=None, **limits):
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     app = create_app(model_path, settings)
     listening = _listen(host, port)
+    # Else each full collection goes through all that was imported, and requests wait a tenth of a second for it.
+    gc.collect()
+    gc.freeze()
     host, port = listening.getsockname()[:2]
     if token is None and not ipaddress.ip_address(host).is_loopback:
         log.warning("everybody who reaches %s may use the service: it has no token", host)
