@@ -8,6 +8,7 @@ from problems import MODES
 from symsvm import RBF, SVC, KernelDual, Linear, compile, csvc, hard_margin, kernel_perceptron, perceptron, solve
 from symsvm.objectives import PerceptronRisk
 from symsvm.perceptrons import novikoff
+from symsvm.solvers import KernelPerceptron, Perceptron
 
 RNG = np.random.default_rng(1)
 CORNERS = RNG.normal(size=(80, 2))
@@ -61,6 +62,9 @@ def test_it_stops_and_proves_that_nothing_separates(kernel):
     assert found.proof.sum() == pytest.approx(1.0)
     np.testing.assert_allclose((found.proof * PARITY) @ np.hstack([CORNERS, np.ones((80, 1))]), 0, atol=1e-8)
     assert "nothing separates the classes" in str(found)
+    quick = Perceptron(prove=False) if kernel is None else KernelPerceptron(prove=False)
+    found = solve(PerceptronRisk(CORNERS, PARITY, kernel=kernel), quick, mode="FAST_COMPILE", max_iter=2).certificate
+    assert (found.status, found.separable, found.proof) == ("feasible", None, None)
 
 
 def test_it_says_when_passes_were_too_few():

@@ -10,7 +10,7 @@ import sklearn.svm
 from symsvm.kernels import RBF
 from symsvm.objectives import KernelDual, PerceptronRisk, PrimalRisk, csvc, svr
 from symsvm.oracle import Oracle
-from symsvm.solvers import compile, list_solvers, relax
+from symsvm.solvers import KernelPerceptron, Perceptron, compile, list_solvers, relax
 
 __all__ = ["Found", "Model", "contestants", "dual_of"]
 
@@ -140,7 +140,8 @@ def _by_weights(problem, model, mode, name):
 def _by_mistakes(problem, model, mode):
     """A perceptron: its multipliers are its mistakes, and the bias is a weight."""
     kernel = None if problem.is_linear else problem.kernel
-    program = compile(PerceptronRisk(problem.X, problem.y, kernel=kernel), "auto", mode=mode)
+    solver = (Perceptron if kernel is None else KernelPerceptron)(prove=False)
+    program = compile(PerceptronRisk(problem.X, problem.y, kernel=kernel), solver, mode=mode)
 
     def run(tol, time_limit):
         solution = program.run(tol=tol, time_limit=time_limit)

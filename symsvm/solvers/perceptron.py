@@ -24,6 +24,11 @@ class Perceptron:
     adds gamma or more to <theta, u> and R^2 or less to |theta|^2. Where nothing separates the classes it would go on
     for ever: it stops after `max_iter` passes, and the certificate has a proof.
 
+    Parameters
+    ----------
+    prove : whether to look for the proof, by a linear program with a variable a point; over a kernel that takes minutes
+        for some thousand points.
+
     References
     ----------
     F. Rosenblatt, The perceptron, Psychological Review 65 (1958).
@@ -46,6 +51,9 @@ class Perceptron:
         accuracy="every point on its side, or a proof that no hyperplane does it",
     )
     by_rows = True
+
+    def __init__(self, *, prove=True):
+        self.prove = bool(prove)
 
     @property
     def structure(self):
@@ -81,7 +89,7 @@ class Perceptron:
         return theta + wrong * row, wrong
 
     def __repr__(self):
-        return f"{type(self).__name__}()"
+        return f"{type(self).__name__}({'' if self.prove else 'prove=False'})"
 
 
 class KernelPerceptron(Perceptron):

@@ -32,7 +32,7 @@ class SeparationProgram(Program):
         does; the linear program behind it is solved when the certificate is read.
         """
         solution = super().run(start, **options)
-        if solution.stopped == "tol":
+        if solution.stopped == "tol" or not self.solver.prove:
             return solution
         return replace(solution, certify=lambda: self._settled(solution.certificate))
 
