@@ -103,23 +103,24 @@ class Batcher:
     # ---- batches
 
     async def _feed(self):
-        loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
-            batch = self._take()
+            await self._answer(self._take())  # nothing of a batch is held here: it would hold a replaced model, too
             if not self._jobs:
                 self._arrived.clear()
-            if not batch:
-                continue
-            started = time.perf_counter()
-            results = await loop.run_in_executor(self.executor, _predicted, batch)
-            self.metrics.busy.observe(time.perf_counter() - started)
-            rows = sum(len(job.inputs) for job in batch)
-            self.metrics.batches.observe(rows)
-            self.metrics.rows.inc(rows)
-            for job, result in zip(batch, results, strict=True):
-                if not job.future.done():  # the client may have gone
-                    (job.future.set_exception if isinstance(result, Exception) else job.future.set_result)(result)
+
+    async def _answer(self, batch):
+        if not batch:
+            return
+        started = time.perf_counter()
+        results = await asyncio.get_running_loop().run_in_executor(self.executor, _predicted, batch)
+        self.metrics.busy.observe(time.perf_counter() - started)
+        rows = sum(len(job.inputs) for job in batch)
+        self.metrics.batches.observe(rows)
+        self.metrics.rows.inc(rows)
+        for job, result in zip(batch, results, strict=True):
+            if not job.future.done():  # the client may have gone
+                (job.future.set_exception if isinstance(result, Exception) else job.future.set_result)(result)
 
     def _take(self):
         """The next jobs for one model, up to the size of a batch."""
