@@ -35,6 +35,7 @@ class StochasticSubgradient:
     S. Lacoste-Julien, M. Schmidt, F. Bach, A simpler approach to obtaining an O(1/t) convergence rate for the projected
     stochastic subgradient method, 2012.
 
+    >>> import numpy as np
     >>> from symsvm.objectives import PrimalRisk
     >>> from symsvm.solvers import solve
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
