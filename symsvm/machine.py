@@ -88,7 +88,12 @@ class Machine:
     def _largest(self, graphs, shapes):
         """The bytes of the largest array, for variables of these shapes."""
         variables = [self.lam, *self.given]
-        sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, shapes, strict=True)]
+        # A length of 1 that the type does not know stays open: a loop in the graphs would take it for another type.
+        known = [
+            tuple(n if n != 1 else old for n, old in zip(shape, v.type.shape, strict=True))
+            for v, shape in zip(variables, shapes, strict=True)
+        ]
+        sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, known, strict=True)]
         return largest(clone_replace(graphs, dict(zip(variables, sized, strict=True)), rebuild_strict=False))
 
     def _check(self, needed):

@@ -39,7 +39,7 @@ class StochasticSubgradient:
     >>> from symsvm.objectives import PrimalRisk
     >>> from symsvm.solvers import solve
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
-    >>> solution = solve(PrimalRisk(X, y), "stochastic-subgradient", tol=0.02, mode="FAST_COMPILE")
+    >>> solution = solve(PrimalRisk(X, y), "stochastic-subgradient", tol=0.1, mode="FAST_COMPILE")
     >>> solution.certificate.status
     'optimal'
     """
