@@ -165,9 +165,9 @@ def trajectories(entries, directory, steps=400):
         ax.plot(0, 0, "*", color="black", markersize=12, label="optimum")
         # A first step that overshoots far must not make the others a dot.
         for limit, along in ((ax.set_xlim, every @ directions[0]), (ax.set_ylim, every @ directions[1])):
-            low, high = np.quantile(along, [0.01, 0.99])
-            pad = 0.15 * (max(high, 0.0) - min(low, 0.0)) + 1e-3
-            limit(min(low, 0.0) - pad, max(high, 0.0) + pad)
+            shown = [*np.quantile(along, [0.01, 0.99]), along[0], 0.0]  # most points, the start and the optimum
+            pad = 0.08 * np.ptp(shown) + 1e-3
+            limit(min(shown) - pad, max(shown) + pad)
         ax.set(xlabel="first direction of $z - z^*$", ylabel="second direction")
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_title(problem.name, fontsize=9)
