@@ -113,7 +113,7 @@ def test_fewer_steps_than_without_momentum():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_one_product_a_step_also_in_tiles(mode):
-    data = points(1200)
+    data = points(1040)
     programs = {
         memory: compile(csvc(RBF(1.5)), AcceleratedGradient(), mode=mode, memory=memory) for memory in (None, 2**22)
     }

@@ -61,7 +61,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "nu-svr" else ()) for n in PROGRAMS])
 def test_both_solvers_reach_the_same_certificate(name):
     dual = KernelDual(PROGRAMS[name], X, RBF(1.0))
     exact = solve(dual, tol=1e-6)
