@@ -249,9 +249,9 @@ def judged(row, found):
 
 
 def timed(work):
-    """The least time of a few turns, fewer for long ones, and the last result."""
+    """The least time of some turns, 5 to 25 for short ones and fewer for long ones, and the last result."""
     times = []
-    while len(times) < 5 and sum(times) < 3.0:
+    while sum(times) < (0.5 if len(times) >= 5 else 3.0) and len(times) < 25:
         time.sleep(0.05)  # threads of the one before come to rest
         began = time.perf_counter()
         result = work()

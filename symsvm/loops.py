@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from symsvm.ops.alone import alone
 
-__all__ = ["add_rows", "gap", "gather", "held_product", "mirror", "move", "survey", "violators"]
+__all__ = ["add_rows", "gap", "gather", "held_product", "mirror", "move", "part_firm", "survey", "violators"]
 
 
 @njit(cache=True, nogil=True)
@@ -74,6 +74,25 @@ def violators(F, z, lower, upper, group, play, least, most, floor):
             low[n_low], low_score[n_low] = i, F[i] - least[g]
             n_low += 1
     return free[:n_free], up[:n_up], up_score[:n_up], low[:n_low], low_score[:n_low]
+
+
+@njit(cache=True, nogil=True)
+def part_firm(F, z, lower, upper, group, play, least, most, margin):
+    """Variables that are to stay in play, those at a bound with F further than the margin on its safe side, and of
+    these how many are not 0.
+    """
+    stay, firm = np.empty_like(play), np.empty_like(play)
+    n_stay = n_firm = bounded = 0
+    for i in play:
+        g = max(group[i], 0)
+        if (z[i] <= lower[i] and F[i] > most[g] + margin) or (z[i] >= upper[i] and F[i] < least[g] - margin):
+            firm[n_firm] = i
+            n_firm += 1
+            bounded += z[i] != 0
+        else:
+            stay[n_stay] = i
+            n_stay += 1
+    return stay[:n_stay], firm[:n_firm], bounded
 
 
 @njit(cache=True, nogil=True)
@@ -153,7 +172,7 @@ def _add_rows(K, rows, q, out, low):
 @njit(cache=True, parallel=True, nogil=True)
 def add_rows(K, rows, q, out):
     """out += sum_k q_k K[rows_k], the first entries of each row, summed in float64."""
-    parts = 1 if len(rows) * len(out) < 2**18 else (len(out) + 511) // 512
+    parts = 1 if len(rows) * len(out) < 2**21 else (len(out) + 511) // 512
     width = (len(out) + parts - 1) // parts
     if parts == 1:
         _add_rows(K, rows, q, out, 0)

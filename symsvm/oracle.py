@@ -47,8 +47,13 @@ class Oracle:
     def __init__(self, kernel, *, dtype="float64", mode=None):
         self.kernel, self.dtype, self._mode = kernel, dtype, resolve_mode(mode)
         self._symbols = _symbols(kernel, dtype)
-        self._values = []
-        kernel.lift(lambda name, value: self._values.append(np.asarray(value, dtype="float64")))
+
+    @functools.cached_property
+    def _values(self):
+        """The numbers in the kernel, in the order of the inputs that they are."""
+        values = []
+        self.kernel.lift(lambda name, value: values.append(np.asarray(value, dtype="float64")))
+        return values
 
     def block(self, A, B):
         """The matrix K(a_i, b_j), (n_A, n_B)."""
@@ -79,13 +84,17 @@ class Oracle:
         if form is None:
             return _Graph(self, _written(A), _written(B))
         # For a few points NumPy is done before any loop is compiled.
-        return (_Few if small else Pairs)(*self._bind(form, A, B), dtype=self.dtype)
+        return self._pairs(_Few if small else Pairs, *self._bind(form, A, B))
+
+    def _pairs(self, kind, form, kinds, *bound):
+        loops = self._symbols.loops.setdefault((form is self._symbols.form(centred=True), kinds), {})
+        return kind(form, kinds, *bound, dtype=self.dtype, loops=loops)
 
     def like(self, pairs):
         """The same pairs in the type of this oracle, from those that another one of the same kernel has bound."""
         if isinstance(pairs, Pairs):
             form = self._symbols.form(centred=all(kind == ("dense", "dense") for kind in pairs.kinds))
-            return type(pairs)(form, pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape, dtype=self.dtype)
+            return self._pairs(type(pairs), form, pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape)
         if isinstance(pairs, _Graph):
             return _Graph(self, pairs.A, pairs.B)
         return _Matrix(pairs.gram, pairs.A, pairs.B, self.dtype)
@@ -158,7 +167,7 @@ class _Symbols:
         self.A, self.B = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
         self.hyper = []
         self.kernel = kernel.lift(self._input)
-        self._forms, self._parts, self._functions = {}, {}, {}
+        self._forms, self._parts, self._functions, self.loops = {}, {}, {}, {}
 
     def _input(self, name, value):
         self.hyper.append(pt.tensor(name, dtype="float64", shape=(None,) * np.ndim(value)))
@@ -232,9 +241,9 @@ class Pairs:
     `rows` and `columns` choose points by index, all of them by default; what is not chosen costs nothing.
     """
 
-    def __init__(self, form, kinds, data, m, n, *, dtype):
+    def __init__(self, form, kinds, data, m, n, *, dtype, loops):
         self.form, self.kinds, self.data, self.shape, self.dtype = form, kinds, data, (m, n), dtype
-        self._loops = {}
+        self._loops = loops  # what was compiled for this form, whatever the points
 
     def block(self, rows=None, columns=None, out=None):
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""

@@ -184,17 +184,20 @@ class State:
         """Put out of play what is at a bound, more than half a violation on its safe side."""
         if self.is_whole or self.is_exact or self.worst > self._shrunk / 2:
             return
+        from symsvm.loops import part_firm
+
         self._shrunk = self.worst
-        qp, play = self.qp, self.play
-        f, group = self.F[play], np.maximum(qp.group[play], 0)
-        at_lower, at_upper = self.z[play] <= qp.lower[play], self.z[play] >= qp.upper[play]
-        margin = self.worst / 2
-        firm = (at_lower & (f > self.most[group] + margin)) | (at_upper & (f < self.least[group] - margin))
-        before = self.rows
-        self.play = play[~firm]
-        self.rows = self.play if qp.n == qp.m else np.unique(qp.point[self.play])
-        self._left.append((np.setdiff1d(before, self.rows, assume_unique=True), self.z.copy()))
-        self._left_bounded += int(np.count_nonzero(self.z[play[firm]]))
+        qp, before = self.qp, self.rows
+        bounds = qp.lower, qp.upper, qp.group
+        ends = self.least, self.most, self.worst / 2
+        self.play, firm, bounded = part_firm(self.F, self.z, *bounds, self.play, *ends)
+        self._left_bounded += bounded
+        if qp.n == qp.m:
+            self.rows, left = self.play, firm
+        else:
+            self.rows = np.unique(qp.point[self.play])
+            left = np.setdiff1d(before, self.rows, assume_unique=True)
+        self._left.append((left, self.z.copy()))
 
     def wanted(self):
         """The next working set: everything if that is little, else free variables and violators."""

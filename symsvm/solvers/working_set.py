@@ -6,7 +6,7 @@ import numpy as np
 
 from symsvm.solvers.newton import newton
 
-__all__ = ["WorkingSet"]
+__all__ = ["WorkingSet", "blocks"]
 
 # Rows that are computed together: of a symmetric matrix only what is left of the diagonal, in steps of so many.
 _ROWS = 512
@@ -23,7 +23,17 @@ class WorkingSet:
         self.members = np.zeros(0, dtype="int64")
         self.K = np.zeros((0, 0), dtype)
         self._own = np.zeros(0, dtype)  # K_ii without D
+        self._padded = None  # up to where K has zeros beside its members
         self._newton = False  # whether Newton's step had to help last time
+
+    @classmethod
+    def of_all(cls, qp, gram, K):
+        """All variables, one a point, over a matrix between them that is there: `blocks(n + 1)` rows and columns."""
+        working = cls(qp, gram, K.dtype)
+        working.K, working.members = K, np.arange(qp.n)
+        working._own = np.diagonal(K)[: qp.n].copy()
+        working.adopt(qp)
+        return working
 
     def adopt(self, qp):
         """Go on with another program over the same points; return whether that can be."""
@@ -42,6 +52,8 @@ class WorkingSet:
         asked[self.members[stay]] = False
         self._close_up(stay)
         n = len(self.members)
+        if n < len(stay) or n < len(wanted):
+            self._padded = None
         self._make_room(len(wanted))
         self.members = np.concatenate([self.members, wanted[asked[wanted]]])
         self._fill(n)
@@ -59,10 +71,18 @@ class WorkingSet:
         """A matrix for n members, filled up to whole blocks, with one slot more for the variable of no equality."""
         if n + 1 <= len(self.K):
             return
-        size = _blocks(min(self.qp.n, n + n // 4) + 1)
+        size = blocks(min(self.qp.n, n + n // 4) + 1)
         K, held = np.empty((size, size), self.K.dtype), len(self.members)
         K[:held, :held] = self.K[:held, :held]
         self.K = K
+
+    def pad(self, size):
+        """Have zeros from the members on, up to this size."""
+        n = len(self.members)
+        if self._padded != size:
+            self.K[n:size, :size] = 0
+            self.K[:size, n:size] = 0
+            self._padded = size
 
     def _close_up(self, stay):
         """Keep those who stay, the last of them in the slots of those who leave."""
@@ -119,10 +139,9 @@ class _Part:
         qp, W, n = working.qp, working.members, len(working.members)
         self.n, self.groups, alone = n, max(1, len(qp.total)), not len(qp.total)
         # No equality is one with a further variable that nothing bounds and nothing costs.
-        size = _blocks(n + alone)
+        size = blocks(n + alone)
+        working.pad(size)
         self.K, dtype = working.K, working.K.dtype
-        self.K[n:size, :size] = 0
-        self.K[:size, n:size] = 0
         self.F, self.z = np.zeros(size, dtype), np.zeros(size)
         self.lower, self.upper = np.full(size, -np.inf), np.full(size, np.inf)
         self.F[:n], self.z[:n], self.lower[:n], self.upper[:n] = F[W], z[W], qp.lower[W], qp.upper[W]
@@ -202,7 +221,7 @@ _HASTY = 2
 _PAUSE = 1e8
 
 
-def _blocks(n):
+def blocks(n):
     """n, filled up to whole blocks of the vectorised loops."""
     from symsvm.solvers.smo import BLOCK
 

@@ -17,7 +17,7 @@ from symsvm.solvers import Decomposition
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.solvers.registry import chosen
 from symsvm.solvers.state import WHOLE
-from symsvm.solvers.working_set import WorkingSet
+from symsvm.solvers.working_set import WorkingSet, blocks
 
 __all__ = ["Session", "Stopped", "can_share", "shared"]
 
@@ -69,18 +69,14 @@ class Session:
 
     def _prepare(self, program):
         """Let the first problem find a working set of all variables, in the room of another fold's."""
-        from symsvm.solvers.smo import BLOCK  # Numba is loaded when it is first needed
-
         part = self._part
         if self._rooms is None or self._room is not None or part.is_exact or program.m < program.n or part.m > WHOLE:
             return
-        n, size = part.m, -(-(part.m + 1) // BLOCK) * BLOCK  # as working sets have them
+        size = blocks(part.m + 1)
         self._room = self._rooms.take(size, "float32")
-        working = WorkingSet(program, part, "float32")
-        working.K = self._room[: size * size].reshape(size, size)
-        part.whole(working.K)
-        working.members, working._own = np.arange(n), np.diagonal(working.K)[:n].copy()
-        part.kept = working
+        K = self._room[: size * size].reshape(size, size)
+        part.whole(K)
+        part.kept = WorkingSet.of_all(program, part, K)
 
     def bind(self, rows):
         """Begin a fit to these points."""
