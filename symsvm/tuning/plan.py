@@ -55,11 +55,26 @@ class Plan:
             found, wrong = sheets(self, share, X, {fold: train for fold, (train, _) in enumerate(folds)})
             alone = sorted([*alone, *wrong])
         tasks = [Alone(self, fold, alone) for fold in range(len(folds))] if alone else []
-        return tasks + [Path(self, sheet, fold, folds[fold], y) for sheet in found for fold in sheet.folds]
+        paths = [[Path(self, sheet, fold, folds[fold], y) for fold in sheet.folds] for sheet in found]
+        return tasks + _staggered(paths, self.workers)
 
     def targets(self, fold):
         """The targets of the training points of a fold, and of those held out; None where there are none."""
         return (None, None) if self.y is None else tuple(_safe_indexing(self.y, rows) for rows in self.folds[fold])
+
+
+def _staggered(groups, workers):
+    """The tasks of the groups one after another, but the first of each, which makes its matrix, a little earlier:
+    the other workers still have tasks of the group before, and none waits for the matrix.
+
+    >>> _staggered([["a1", "a2", "a3"], ["b1", "b2"]], 2)
+    ['a1', 'a2', 'b1', 'a3', 'b2']
+    """
+    order = []
+    for first, *others in groups:
+        order.insert(max(0, len(order) - workers + 1), first)
+        order += others
+    return order
 
 
 def _before(model, cell):
