@@ -1,6 +1,7 @@
 """The estimators: scikit-learn's own checks, its figures, and what goes beyond it."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris, make_classification, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -347,3 +349,30 @@ def test_the_estimators_are_symsvms_and_cost_nothing_until_asked_for():
     assert "SVC" in dir(symsvm)
     with pytest.raises(AttributeError, match="no attribute 'SVX'"):
         _ = symsvm.SVX
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [(SVC(), "symsvm.estimators.machine.solve_dual"), (LinearSVC(), "symsvm.estimators.linear.solve_linear")],
+    ids=["SVC", "LinearSVC"],
+)
+def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_ones(machine, name, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    module, _, function = name.rpartition(".")
+    original, calls = getattr(sys.modules[module], function), []
+
+    def solve(*args, callback=None, **options):
+        calls.append(callback)
+        return original(*args, callback=_ctrl_c if len(calls) == 2 else callback, **options)
+
+    monkeypatch.setattr(name, solve)
+    with pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
+        machine = clone(machine).fit(X, y)
+    assert len(caught) == 1
+    assert [solution.stopped for solution in machine._solutions] == ["tol", "interrupt", "interrupt"]
+    assert all(certificate.infeasibility <= 1e-12 for certificate in machine.certificate_)
+    assert np.isfinite(machine.decision_function(X)).all()
+
+
+def _ctrl_c(info):
+    raise KeyboardInterrupt

@@ -7,9 +7,6 @@ import time
 
 import numpy as np
 
-from symsvm.program import Solution, traced
-from symsvm.solvers.decompose import decompose
-
 __all__ = ["Watch"]
 
 
@@ -89,18 +86,18 @@ class Watch:
             machine._options = lambda: self._begun() | type(machine)._options(machine)
 
     def _solved(self, machine, program, gram):
+        machine._interrupted |= self.stopped
         try:
-            if not self.stopped:
-                self._inside = True
-                return type(machine)._solve(machine, program, gram)
+            self._inside = True
+            return type(machine)._solve(machine, program, gram)
         except KeyboardInterrupt:
             if self._interrupts > 1:
                 raise
-            # It came before there was a point.
+            machine._interrupted = True  # it came before there was a point
         finally:
             self._inside = False
             self._advance()
-        return _begin(machine, program, gram)
+        return type(machine)._solve(machine, program, gram)
 
     def _begun(self):
         """What a linear machine's problem has for options, beside its own."""
@@ -162,21 +159,6 @@ class Watch:
     def _advance(self):
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[0])
-
-
-def _begin(machine, program, gram):
-    """The feasible point that a problem begins at, without a search for what makes the problem hard."""
-    result = decompose(program, gram, tol=machine.tol, max_iter=0)
-
-    def certify():
-        beta = program.weights(result.z)
-        support, Kz = np.flatnonzero(beta), np.zeros(program.m)
-        gram.product(beta[support], None, support, Kz, exact=True)
-        return program.certificate(Kz, result.z, tol=machine.tol, is_psd=gram.kernel.is_psd)
-
-    b, _ = program.multipliers(program.gradient(result.Kz, result.z), result.z)
-    b = (b if len(b) > 1 else float(b[0])) if len(b) else None
-    return Solution(result.z, b, result.z, result.stopped, 0, traced(result.trace), certify, program)
 
 
 class _Cut(BaseException):

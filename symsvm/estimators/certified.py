@@ -1,14 +1,17 @@
-"""Certified: what every fitted estimator says about its fit; and the votes of pairs of classes."""
+"""Certified: what every estimator says about its fit, what Ctrl-C does to it, and the votes of pairs of classes."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
+import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Certified", "votes"]
+__all__ = ["Certified", "after_interrupt", "votes"]
 
 
 class Certified(BaseEstimator):
@@ -37,6 +40,24 @@ class Certified(BaseEstimator):
         if "_solutions" in state:
             state["_solutions"] = [_settled(solution) for solution in state["_solutions"]]
         return state
+
+
+@contextlib.contextmanager
+def after_interrupt(is_interrupted):
+    """The further options of the next problem of a fit: after Ctrl-C in one before, it ends where it begins.
+
+    What was interrupted has warned; those after it do not.
+    """
+    if not is_interrupted:
+        yield {}
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield {"callback": _interrupt}
+
+
+def _interrupt(info):
+    raise KeyboardInterrupt
 
 
 def _settled(solution):

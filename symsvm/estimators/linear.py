@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.calibration import Calibration
-from symsvm.estimators.certified import votes
+from symsvm.estimators.certified import after_interrupt, votes
 from symsvm.estimators.linear_machine import LinearMachine
 from symsvm.estimators.weights import class_weights, sample_weights, weighted_classes
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
@@ -172,16 +172,19 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         self._streams = [Stream(rows.d, lam, u, seen) for u in starts]
         self._solutions, self.n_iter_ = [], 1
 
+    def _solve(self, rows, signs, C, start, solutions):
+        """Solve the problem that comes after these solutions."""
+        options = self._options() | self._intercept_options() | {"loss": self.loss, "penalty": self.penalty}
+        with after_interrupt(any(solution.stopped == "interrupt" for solution in solutions)) as more:
+            return solve_linear(rows, signs, C, start=start, **options, **more)
+
     def _rest(self, X, labels, C, start):
         rows, k = self._rows(X), len(self.classes_)
         solutions = []
         for c in range(1, 2) if k == 2 else range(k):
             signs = np.where(labels == c, 1.0, -1.0)
             before = start[len(solutions)] if start is not None and len(start) > len(solutions) else None
-            options = self._options() | self._intercept_options()
-            solutions.append(
-                solve_linear(rows, signs, C, loss=self.loss, penalty=self.penalty, start=before, **options)
-            )
+            solutions.append(self._solve(rows, signs, C, before, solutions))
         return solutions, [s.w for s in solutions], [s.intercept for s in solutions]
 
     def _pairs(self, X, labels, C, start):
@@ -190,8 +193,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
             here = np.flatnonzero((labels == a) | (labels == b))
             signs = np.where(labels[here] == a, 1.0, -1.0)
             before = start[len(solutions)] if start is not None and len(start) > len(solutions) else None
-            options = self._options() | self._intercept_options() | {"start": before}
-            solutions.append(solve_linear(X[here], signs, C[here], loss=self.loss, penalty=self.penalty, **options))
+            solutions.append(self._solve(X[here], signs, C[here], before, solutions))
         return solutions, [s.w for s in solutions], [s.intercept for s in solutions]
 
     def _together(self, X, labels, C, start):

@@ -5,7 +5,7 @@ import difflib
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from symsvm.estimators.certified import Certified
+from symsvm.estimators.certified import Certified, after_interrupt
 from symsvm.gram import Gram
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from symsvm.objectives import KernelDual
@@ -88,7 +88,8 @@ class KernelMachine(Certified):
         return checked
 
     def _bind(self, X, weights):
-        """Settle the kernel and return the `Gram` of the points."""
+        """Settle the kernel and return the `Gram` of the points; a fit begins."""
+        self._interrupted = False
         self._kernel = self._kernel_of(X, weights)
         if self._kernel is not None:
             points = X.astype("float64") if X.dtype != np.float64 else X
@@ -131,12 +132,17 @@ class KernelMachine(Certified):
         solver = chosen(self.solver, KernelDual.problem)
         kernel = gram.kernel
         limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
-        if isinstance(solver, Decomposition):
-            seed = {"seed": solver.seed, "is_psd": kernel.is_psd, "verbose": int(self.verbose)}
-            return solve_dual(program, gram, tol=self.tol, **limits, **seed)
-        limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
-        X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
-        return compile(KernelDual(program, X, kernel), solver, mode=self.mode).run(tol=self.tol, **limits)
+        with after_interrupt(self._interrupted) as more:
+            if isinstance(solver, Decomposition):
+                seed = {"seed": solver.seed, "is_psd": kernel.is_psd, "verbose": int(self.verbose)}
+                solution = solve_dual(program, gram, tol=self.tol, **limits, **seed, **more)
+            else:
+                limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
+                X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
+                program = compile(KernelDual(program, X, kernel), solver, mode=self.mode)
+                solution = program.run(tol=self.tol, **limits, **more)
+        self._interrupted |= solution.stopped == "interrupt"
+        return solution
 
     def _keep(self, X, support, solutions):
         """Keep support vectors and what the solutions say; certificates are computed when they are read."""

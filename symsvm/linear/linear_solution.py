@@ -72,8 +72,7 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback, last=None):
         info = Info(before + int(done), time.perf_counter() - began, -found.dual, found.violation, found.gap)
         infos.append(info)
         late = time_limit is not None and info.seconds >= time_limit
-        asked = callback is not None and bool(callback(info))
-        return found, (u, z), all(more[1:]), "time_limit" if late else ("callback" if asked else None)
+        return found, (u, z), all(more[1:]), "time_limit" if late else _wish(callback, info)
 
     try:
         for name, stage in stages:
@@ -115,6 +114,14 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback, last=None):
         reached = f"a relative gap of {relative:.2g} and a violation of {measure.violation:.2g}, where tol={tol:g}"
         warn_shortfall(stopped, total, reached, ["Scale the features, lower C or allow more iterations."])
     return best, stopped, total, traced(infos), ", ".join(names)
+
+
+def _wish(callback, info):
+    """What the user says to a point, which is there by now whatever it is: None, "callback" or "interrupt"."""
+    try:
+        return "callback" if callback is not None and callback(info) else None
+    except KeyboardInterrupt:
+        return "interrupt"
 
 
 def next_point(points, measure):

@@ -149,7 +149,8 @@ def solve_dual(
 
     b, violation = program.multipliers(program.gradient(result.Kz, z), z)
     if result.stopped != "tol":
-        advice = [sentence[0].upper() + sentence[1:] for sentence in diagnosis(program, gram, is_psd, z, tol)]
+        trouble = diagnosis(program, gram, is_psd, z, tol) if result.n_iter else []  # nothing was tried yet
+        advice = [sentence[0].upper() + sentence[1:] for sentence in trouble]
         reached = f"a violation of {violation:.2g}, above tol={tol:g}"
         warn_shortfall(result.stopped, result.n_iter, reached, advice)
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
