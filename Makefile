@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test fuzz lint format docs tables clean
+.PHONY: help env run test fuzz slow lint format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
 	@echo "make test     run the whole test suite"
-	@echo "make fuzz     solve thousands of random problems and read thousands of damaged files; some minutes"
+	@echo "make fuzz     solve thousands of random problems, read thousands of damaged files, send thousands of requests"
+	@echo "make slow     every test that is not in the suite, those among them: each solver on each problem and backend"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
 	@echo "make lint     check style;  make format  apply it"
 	@echo "make docs     write the generated pages"
@@ -37,6 +38,9 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 fuzz: $(READY)
+	$(BIN)/python -m pytest -m slow -n 2 tests/test_fuzz.py tests/test_data_fuzz.py tests/test_files_fuzz.py tests/test_serve_schema.py
+
+slow: $(READY)
 	$(BIN)/python -m pytest -m slow -n 2
 
 tables: $(READY)
