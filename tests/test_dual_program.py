@@ -413,3 +413,26 @@ def test_runs_in_two_threads_where_numba_has_its_own_pool_only():
     env = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
     assert run.stdout == "workqueue 1\n", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [*((name, "worst") for name in PROGRAMS), ("svc without an intercept", "random"), ("svc", "random")],
+)
+def test_smo_is_a_special_case_of_the_fast_solver(name, pairs):
+    dual = KernelDual(PROGRAMS[name], X, RBF(1.0))
+    exact, by_pairs = solve(dual, tol=1e-2), solve(dual, Decomposition(pairs=pairs), tol=1e-2)
+    assert by_pairs.certificate.status == "optimal"
+    assert by_pairs.W == pytest.approx(exact.W, rel=1e-6, abs=1e-6)
+    assert by_pairs.n_iter > exact.n_iter
+
+
+def test_pairs_of_the_fast_solver_are_those_of_the_symbolic_steps():
+    """The same points after the same steps: each step of SMO with the maximal violating pair has one solution."""
+    dual = KernelDual(PROGRAMS["svc"], X, RBF(1.0))
+    for n in (1, 2, 7):
+        with pytest.warns(ConvergenceWarning):
+            found = [solve(dual, solver, max_iter=n).lam for solver in (Decomposition(pairs="worst"), "smo")]
+        assert found[0] == pytest.approx(found[1], abs=1e-12)
+    with pytest.raises(ValueError, match="pairs must be"):
+        Decomposition(pairs="best")

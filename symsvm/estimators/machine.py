@@ -134,8 +134,8 @@ class KernelMachine(Certified):
         limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
         with after_interrupt(self._interrupted) as more:
             if isinstance(solver, Decomposition):
-                seed = {"seed": solver.seed, "is_psd": kernel.is_psd, "verbose": int(self.verbose)}
-                solution = solve_dual(program, gram, tol=self.tol, **limits, **seed, **more)
+                limits |= {"is_psd": kernel.is_psd, "verbose": int(self.verbose), **solver.options}
+                solution = solve_dual(program, gram, tol=self.tol, **limits, **more)
             else:
                 limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
                 X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X

@@ -49,7 +49,7 @@ class Result:
     trace: list
 
 
-def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None, callback=None, seed=0):
+def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None, callback=None, seed=0, pairs=None):
     """Solve a `QuadraticProgram` over the `Gram` of its points.
 
     Parameters
@@ -58,10 +58,13 @@ def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None,
     start : a z to begin near.
     max_iter, time_limit : the most outer iterations and seconds.
     callback : a function of an `Info`; a true value stops.
+    seed, pairs : see `Decomposition`.
     """
     # Threads of BLAS would wait in the way of Numba's; what is not finite is seen to here.
     with _OneThread(), np.errstate(over="ignore", invalid="ignore"):
-        return _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed)
+        began = time.perf_counter()
+        state = State(qp, gram, start, seed, pairs)
+        return _decompose(qp, gram, tol, state, max_iter, time_limit, callback, began)
 
 
 class _OneThread:
@@ -87,10 +90,8 @@ def _blas():
     return ThreadpoolController()
 
 
-def _decompose(qp, gram, tol, start, max_iter, time_limit, callback, seed):
-    began = time.perf_counter()
+def _decompose(qp, gram, tol, state, max_iter, time_limit, callback, began):
     deadline = np.inf if time_limit is None else began + time_limit
-    state = State(qp, gram, start, seed)
     trace, stopped, n_iter = [], None, 0
     try:
         while True:

@@ -15,6 +15,7 @@ from symsvm.solvers.card import Card
 from symsvm.solvers.decompose import decompose
 from symsvm.solvers.diagnosis import diagnosis
 from symsvm.solvers.quadratic import Quadratic
+from symsvm.validation import choice
 
 __all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
 
@@ -32,6 +33,9 @@ class Decomposition:
     Parameters
     ----------
     seed : of the random half of the violators; the same seed gives the same bits.
+    pairs : None for these working sets. "worst" for the maximal violating pair, which is SMO after Keerthi et al. (Eq.
+        003:26), and "random" for a pair of violators by chance, which is what simplified SMO does: special cases, to
+        compare with. They take as many steps, and a product with K for each.
 
     >>> from symsvm.kernels import Linear
     >>> from symsvm.objectives import csvc
@@ -50,15 +54,20 @@ class Decomposition:
         accuracy="a KKT violation of tol, confirmed in float64; of a smooth W, only a quadratic one",
     )
 
-    def __init__(self, *, seed=0):
-        self.seed = seed
+    def __init__(self, *, seed=0, pairs=None):
+        self.seed, self.pairs = seed, None if pairs is None else choice(pairs, "pairs", ("worst", "random"))
+
+    @property
+    def options(self):
+        """What `solve_dual` is told."""
+        return {"seed": self.seed, "pairs": self.pairs}
 
     def program(self, objective, solver, **options):
         """What `compile` returns."""
         return DualProgram(objective, solver, **options)
 
     def __repr__(self):
-        return f"Decomposition(seed={self.seed})"
+        return f"Decomposition(seed={self.seed}{'' if self.pairs is None else f', pairs={self.pairs!r}'})"
 
 
 class DualProgram:
@@ -94,7 +103,7 @@ class DualProgram:
         dual, factor = self._source.dual(*self._evaluate(*values))
         gram = Gram(dual.kernel, dual.X, mode=self.mode)
         options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
-        options |= {"start": start, "is_psd": dual.is_convex, "seed": self.solver.seed}
+        options |= {"start": start, "is_psd": dual.is_convex, **self.solver.options}
         return solve_dual(dual.program, gram, factor, **options)
 
 
@@ -111,6 +120,7 @@ def solve_dual(
     callback=None,
     verbose=0,
     seed=0,
+    pairs=None,
 ):
     """Solve a `QuadraticProgram` over the `Gram` of its points and return a `Solution`, whose lam is `factor` times z.
 
@@ -123,6 +133,7 @@ def solve_dual(
         feasible, with a ConvergenceWarning that says what makes the problem hard.
     callback : a function of an `Info`; a true return value stops the run.
     verbose : 1 draws a bar with violation, gap and support vectors on a terminal.
+    seed, pairs : see `Decomposition`.
     """
     tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
     bar = Progress(tol) if verbose else None
@@ -132,9 +143,10 @@ def solve_dual(
             bar.show(info)
         return callback is not None and callback(info)
 
-    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": watch, "seed": seed}
+    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": watch}
     try:
-        result = decompose(program, gram, start=_start(program, start, factor), **options)
+        start = _start(program, start, factor)
+        result = decompose(program, gram, start=start, seed=seed, pairs=pairs, **options)
     finally:
         if bar is not None:
             bar.close()
@@ -149,7 +161,8 @@ def solve_dual(
 
     b, violation = program.multipliers(program.gradient(result.Kz, z), z)
     if result.stopped != "tol":
-        trouble = diagnosis(program, gram, is_psd, z, tol) if result.n_iter else []  # nothing was tried yet
+        is_cut = result.stopped == "interrupt" and not result.n_iter  # nothing was tried
+        trouble = [] if is_cut else diagnosis(program, gram, is_psd, z, tol)
         advice = [sentence[0].upper() + sentence[1:] for sentence in trouble]
         reached = f"a violation of {violation:.2g}, above tol={tol:g}"
         warn_shortfall(result.stopped, result.n_iter, reached, advice)

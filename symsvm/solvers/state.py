@@ -24,9 +24,9 @@ _DIGITS = {"float32": 1e-3, "float64": 1e-9}
 class State:
     """The state of a run: z, G = K z, how far G can be trusted, and what is in play."""
 
-    def __init__(self, qp, gram, start, seed):
+    def __init__(self, qp, gram, start, seed, pairs=None):
         self.qp, self.gram, self._before = qp, gram, gram.entries
-        self.is_whole = qp.n <= WHOLE
+        self.is_whole, self._by_pairs = qp.n <= WHOLE and pairs is None, pairs
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
         kept = gram.kept is not None and gram.kept.adopt(qp)
@@ -206,6 +206,8 @@ class State:
         qp = self.qp
         if self.is_whole:
             return np.arange(qp.n)
+        if self._by_pairs:
+            return self._pair()
         ends = self.least, self.most, 0.1 * self.worst
         free, *sides = violators(self.F, self.z, qp.lower, qp.upper, qp.group, self.play, *ends)
         if len(free) > MOST:
@@ -216,6 +218,21 @@ class State:
             join = min(max(JOIN, len(candidates) // 4), max(JOIN, 4 * JOIN - len(free)))
             chosen.append(self._drawn(candidates, score, join) if len(candidates) > join else candidates)
         return np.sort(np.concatenate(chosen))
+
+    def _pair(self):
+        """An i that may rise and a j that may fall, F_i < F_j, in the worst group: the worst of both, or by chance."""
+        qp, F, worst = self.qp, self.F, self._by_pairs == "worst"
+        g = int(np.argmax(self.most - self.least))
+        here = self.play[qp.group[self.play] == g] if len(qp.total) else self.play
+        pair, margin = [], 0.2 * self.worst  # by which a pair violates: less may be too little for a step
+        rising = here[(self.z[here] < qp.upper[here]) & (F[here] < self.most[g] - margin)]
+        if len(rising):
+            pair.append(rising[np.argmin(F[rising])] if worst else self.rng.choice(rising))
+        least = F[pair[0]] if pair else self.least[g]
+        falling = here[(self.z[here] > qp.lower[here]) & (F[here] > least + margin)]
+        if len(falling):
+            pair.append(falling[np.argmax(F[falling])] if worst else self.rng.choice(falling))
+        return np.sort(np.array(pair, dtype="int64"))
 
     def _drawn(self, candidates, score, most):
         """The worst of the candidates and others by chance, half each: the worst are near copies of one another."""
@@ -230,7 +247,9 @@ class State:
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls further than its digits go.
         digits = _DIGITS[str(self.working.K.dtype)]
-        eps = max(self.aim * tol, self.worst * (digits if self.is_whole else max(digits, 0.1)))
+        eps = self.worst * (digits if self.is_whole else max(digits, 0.1))
+        if not self._by_pairs:
+            eps = max(self.aim * tol, eps)
         # Free variables have F near the middle: around it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
         new, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS, deadline)

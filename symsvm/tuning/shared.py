@@ -146,9 +146,9 @@ class _Shared:
 
     def _solve(self, program, gram):
         max_iter = None if self.max_iter == -1 else self.max_iter
-        seed = chosen(self.solver, KernelDual.problem).seed
+        options = chosen(self.solver, KernelDual.problem).options
         return self._session.solve(
-            program, gram, tol=self.tol, max_iter=max_iter, time_limit=self.time_limit, seed=seed
+            program, gram, tol=self.tol, max_iter=max_iter, time_limit=self.time_limit, **options
         )
 
     def _values(self, X, coef):
