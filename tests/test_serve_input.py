@@ -220,6 +220,52 @@ def test_headers_without_end(text):
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""  # cut while it still sends, nobody reads
 
 
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+REFUSED = {
+    "headers in one piece": (b"GET /healthz HTTP/1.1\r\nHost: a\r\na: " + b"a" * 5000 + b"\r\n\r\n", 431, "headers"),
+    "an address in one piece": (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431, "headers"),
+    "trailers": (
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks(b"{}") + b"0\r\n" + b"a: b\r\n" * 5000,
+        431,
+        "headers",
+    ),
+    "the extension of a chunk": (
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"2;" + b"a" * 3000, b"a" * 3000]],
+        431,
+        "headers",
+    ),
+    "an upgrade with a body": (
+        HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}",
+        400,
+        "upgrade",
+    ),
+    "two lengths": (HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", 400, "request"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_application_never_sees(text, name):
+    request, status, field = REFUSED[name]
+    answer = raw(text, request, pause=0.02)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    top, _, body = answer.partition(b"\r\n\r\n")
+    assert top.startswith(b"HTTP/1.1 %d " % status)
+    assert b"x-content-type-options: nosniff" in top
+    assert json.loads(body)["error"]["field"] == field
+
+
+@pytest.mark.parametrize("between", [b"\r\n", b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"])
+def test_a_connection_does_not_idle_for_ever(text, between):
+    """Neither a line break nor a body that was answered before it came keeps it open."""
+    answer = raw(text, [b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", between, b"\r\n"], pause=0.05)
+    assert answer.startswith(b"HTTP/1.1 200 ")  # and it was closed, else this would wait in vain
+
+
+def test_an_upgrade_without_a_body_is_ignored(text):
+    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    assert raw(text, request).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_body_that_nobody_waits_for(text):
     """It was answered at once; the connection ends when the rest of it does not come."""
     assert raw(text, b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc").startswith(b"HTTP/1.1 404 ")

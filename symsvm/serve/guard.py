@@ -19,7 +19,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
+HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -29,7 +29,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 _UNKNOWN = Problem(
     401, "unauthorised", "a bearer token is needed.", field="authorization", headers={"www-authenticate": "Bearer"}
@@ -91,7 +91,7 @@ class _Reply:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             there = {name for name, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *((n, v) for n, v in _HEADERS if n not in there)]
+            message["headers"] = [*message["headers"], *((n, v) for n, v in HEADERS if n not in there)]
             return await self.send(message)
         body, more = message.get("body", b""), message.get("more_body", False)
         try:

@@ -1,23 +1,34 @@
 """Protocol: uvicorn's HTTP/1.1 with limits for clients that send no end of headers, or nothing at all."""
 
+from http import HTTPStatus
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["protocol"]
+from symsvm.serve.guard import HEADERS
+from symsvm.serve.problem import Problem, answer
 
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+__all__ = ["protocol"]
 
 
 def protocol(settings):
     """The class of connections with the limits of `settings`."""
+    most = settings.max_headers
+    no_http = _written(Problem(400, "malformed", "the request is no HTTP/1.1.", field="request"))
+    too_large = _written(Problem(431, "too_large", f"headers must have at most {most} bytes.", field="headers"))
+    upgrade = _written(
+        Problem(400, "upgrade", "a request with a body must not ask for an upgrade: leave it out.", field="upgrade")
+    )
 
     class Protocol(HttpToolsProtocol):
         """A connection that ends when a request's headers are too many or too late, or when nobody reads the answer.
 
-        uvicorn itself waits for ever for the first byte, for the end of the headers, and for the rest of a body that
-        was answered before its end.
+        uvicorn itself waits for ever for the first byte, for the end of the headers, for the rest of a body that was
+        answered before its end, and after a line break between two requests.
         """
 
-        _timer, _size, _in_body = None, 0, False
+        _timer, _in_body, _refusal = None, False, no_http
+        # Bytes of headers or trailers; and of reads that brought neither their end nor a part of a body.
+        _size, _unended, _brought = 0, 0, False
 
         def _arm(self, seconds):
             self._disarm()
@@ -39,31 +50,70 @@ def protocol(settings):
             super().connection_lost(exc)
 
         def data_received(self, data):
-            """Count what belongs to headers that have not ended."""
+            """Count what has not ended; wait for the next request, if there was one before."""
+            self._brought = False
             super().data_received(data)
-            if self._timer is not None and not self._in_body:
-                self._size += len(data)
-                if self._size > settings.max_headers and not self.transport.is_closing():
-                    self.transport.write(_TOO_LARGE)
-                    self.transport.close()
+            if self.transport.is_closing():
+                return
+            self._unended = 0 if self._brought else self._unended + len(data)
+            if self._unended > most:
+                self._refuse(too_large)
+            elif self._timer is None and not self._in_body and (self.cycle is None or self.cycle.response_complete):
+                self._arm(settings.header_timeout)
+
+        def _refuse(self, refusal):
+            self._refusal = refusal
+            self.send_400_response("")
+
+        def send_400_response(self, msg):
+            """Say what is wrong as JSON and close; nothing is written into an answer that has begun."""
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                self.transport.write(self._refusal)
+            self.transport.close()
+
+        def _count(self, size):
+            """Count a part of the headers; the parser ends with what is raised, and uvicorn refuses the request."""
+            self._size += size
+            if self._size > most:
+                self._refusal = too_large
+                raise ValueError("too large")
 
         def on_message_begin(self):
             """Wait for the end of the headers; the first request has waited since the connection was made."""
             super().on_message_begin()
-            self._in_body = False
+            self._size, self._in_body = 0, False
             if self._timer is None:
                 self._arm(settings.header_timeout)
+
+        def on_url(self, url):
+            """Count it."""
+            super().on_url(url)
+            self._count(len(url))
+
+        def on_header(self, name, value):
+            """Count it; behind a chunked body these are trailers, which are as few."""
+            super().on_header(name, value)
+            self._count(len(name) + len(value))
 
         def on_headers_complete(self):
             """From here on the application has limits of its own."""
             self._disarm()
-            self._size, self._in_body = 0, True
+            # The parser would take the body for the next request.
+            if self.parser.should_upgrade() and any(_is_body(*header) for header in self.headers):
+                self._refusal = upgrade
+                raise ValueError("upgrade")
+            self._size, self._in_body, self._brought = 0, True, True
             super().on_headers_complete()
+
+        def on_body(self, body):
+            """A part of it."""
+            self._brought = True
+            super().on_body(body)
 
         def on_message_complete(self):
             """The body is there."""
             self._disarm()
-            self._in_body = False
+            self._in_body, self._brought = False, True
             super().on_message_complete()
 
         def on_response_complete(self):
@@ -79,3 +129,15 @@ def protocol(settings):
             super().timeout_keep_alive_handler()
 
     return Protocol
+
+
+def _is_body(name, value):
+    return name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 ") != b"")
+
+
+def _written(problem):
+    """The bytes of an answer to what never comes to the application."""
+    response = answer(problem)
+    headers = [*response.raw_headers, *HEADERS, (b"connection", b"close")]
+    first = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}".encode()
+    return b"\r\n".join([first, *(name + b": " + value for name, value in headers), b"", response.body])
