@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pandas
 import pytest
-from serving import GROUPS, MODELS, TEXTS, X, serving, wait_for
+from serving import GROUPS, MODELS, TEXTS, X, raw, serving, wait_for
 from sklearn.pipeline import make_pipeline
 
 import symsvm
@@ -21,6 +21,7 @@ from symsvm.data import Scaling
 from symsvm.serve import Settings, create_app, run
 from symsvm.serve.description import describe
 from symsvm.serve.served import Served, Unanswerable
+from symsvm.serve.server import known_by
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +257,21 @@ def test_token(files):
         assert "security" not in paths["/healthz"]["get"]
 
 
+def test_hosts(files):
+    """A page whose name was given the address of the service (DNS rebinding) gets nothing from it."""
+    with serving(files / "text.symsvm", hosts=known_by("127.0.0.1", None, ["news.example"])) as client:
+        for host in ("127.0.0.1", "localhost:8000", "LOCALHOST", "[::1]:8000", "News.Example"):
+            assert client.post("/", json={"post_text": "orbit"}, headers={"host": host}).status_code == 200, host
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "", "\u00ff"):
+            for path in ("/", "/v1/model", "/healthz"):
+                answer = client.get(path, headers={"host": host.encode("latin-1")})
+                assert answer.status_code == 421, host
+                assert answer.json()["error"]["field"] == "host"
+        two = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        assert raw(client, two).startswith(b"HTTP/1.1 421 ")
+        assert raw(client, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
 # ---- reload
 
 
@@ -323,7 +339,15 @@ def test_what_cannot_be_served_is_refused_at_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("max_body", 0), ("max_rows", 1.5), ("body_timeout", 0), ("reload", -1), ("token", ""), ("token", "a b")],
+    [
+        ("max_body", 0),
+        ("max_rows", 1.5),
+        ("body_timeout", 0),
+        ("reload", -1),
+        ("token", ""),
+        ("token", "a b"),
+        ("hosts", "a"),
+    ],
 )
 def test_settings_are_checked(name, value):
     with pytest.raises((TypeError, ValueError), match=name):

@@ -22,6 +22,13 @@ _where, _limits = section("Service"), section("Limits")
 @_where("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is any free one.")
 @_where("--token", envvar="SYMSVM_TOKEN", show_envvar=True, help="What 'Authorization: Bearer' must say.")
 @_where(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A further name that it is reached by; without a token on loopback others are refused.",
+)
+@_where(
     "--reload", type=Number(), metavar="SECONDS", help="Between two looks at the file; 0 reads it once. Default: 1."
 )
 @_limits("--max-body", type=click.IntRange(min=1), metavar="BYTES", help="Of a request.")

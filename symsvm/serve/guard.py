@@ -1,4 +1,4 @@
-"""Guard: around every request: the token, the headers, the count, and no traceback."""
+"""Guard: around every request: the host, the token, the headers, the count, and no traceback."""
 
 import asyncio
 import hmac
@@ -34,6 +34,9 @@ HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _UNKNOWN = Problem(
     401, "unauthorised", "a bearer token is needed.", field="authorization", headers={"www-authenticate": "Bearer"}
 )
+_ELSEWHERE = Problem(
+    421, "wrong_host", "the service is not known by this name: use its address, or allow the name.", field="host"
+)
 
 
 class Guard:
@@ -42,6 +45,7 @@ class Guard:
     def __init__(self, app, settings, metrics):
         self.app, self.settings, self.metrics = app, settings, metrics
         self._token = None if settings.token is None else settings.token.encode()
+        self._hosts = {host.lower() for host in settings.hosts}
 
     async def __call__(self, scope, receive, send):
         """Answer a request; what goes wrong inside is an error 500 without a word about the inside."""
@@ -52,7 +56,9 @@ class Guard:
         reply = _Reply(send, self.settings.body_timeout)
         self.metrics.active.inc()
         try:
-            if self._token is not None and not self._may(scope):
+            if self._hosts and not self._is_meant(scope):
+                await answer(_ELSEWHERE)(scope, receive, reply)
+            elif self._token is not None and not self._may(scope):
                 await answer(_UNKNOWN)(scope, receive, reply)
             else:
                 await self.app(scope, receive, reply)
@@ -67,6 +73,10 @@ class Guard:
             route = getattr(scope.get("route"), "path", None)
             self.metrics.count(route, method, reply.status, time.perf_counter() - started)
 
+    def _is_meant(self, scope):
+        """Whether `Host` names this service; a browser always sends it, an old probe may not."""
+        return all(_host(value) in self._hosts for name, value in scope["headers"] if name == b"host")
+
     def _may(self, scope):
         """Whether a request is open to all, or has the token, compared in constant time."""
         path = scope["path"]
@@ -75,6 +85,16 @@ class Guard:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         kind, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
         return hmac.compare_digest(token.strip(), self._token) and kind.lower() == b"bearer"
+
+
+def _host(value):
+    """The name or address in a `Host` header.
+
+    >>> _host(b"LocalHost:8000"), _host(b"[::1]:8000"), _host(b"127.0.0.1")
+    ('localhost', '::1', '127.0.0.1')
+    """
+    text = value.decode("latin-1").strip().lower()
+    return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
 
 
 class _TooSlow(Exception):

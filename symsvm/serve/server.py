@@ -16,9 +16,11 @@ from symsvm.serve.app import create_app
 from symsvm.serve.protocol import protocol
 from symsvm.serve.settings import Settings
 
-__all__ = ["run", "server"]
+__all__ = ["known_by", "run", "server"]
 
 log = logging.getLogger("symsvm.serve")
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def server(app, settings):
@@ -39,7 +41,7 @@ def server(app, settings):
     return uvicorn.Server(config)
 
 
-def run(model_path, *, host="127.0.0.1", port=8000, token=None, **limits):
+def run(model_path, *, host="127.0.0.1", port=8000, token=None, hosts=(), **limits):
     """Serve a model file over HTTP until SIGTERM or Ctrl-C; then requests that have begun are answered first.
 
     Parameters
@@ -47,9 +49,12 @@ def run(model_path, *, host="127.0.0.1", port=8000, token=None, **limits):
     model_path : a file that `symsvm.load` reads; it is read again when it changes.
     host, port : where to listen; port 0 is any free one.
     token : what `Authorization: Bearer` must say, None for everybody.
+    hosts : further names that the service is reached by. With these, or without a token at a loopback address, requests
+        to other names than `host`, localhost, 127.0.0.1, ::1 and these are refused: else a web page from elsewhere
+        could give its own name this address and ask.
     limits : of `Settings`: max_body, max_rows, reload and so on.
     """
-    settings = Settings(token=token, **limits)
+    settings = Settings(token=token, hosts=known_by(host, token, hosts), **limits)
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
@@ -82,6 +87,24 @@ def _stopping(running):
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def known_by(host, token, hosts):
+    """The names that a service at `host` answers to, empty for all: see `run`.
+
+    >>> known_by("127.0.0.1", None, ["news.example"])
+    ('127.0.0.1', 'localhost', '127.0.0.1', '::1', 'news.example')
+    >>> known_by("127.0.0.1", "a token", []), known_by("0.0.0.0", None, [])
+    ((), ())
+    """
+    return (host, *_LOOPBACK, *hosts) if hosts or (token is None and _is_loopback(host)) else ()
+
+
+def _is_loopback(host):
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False
 
 
 def _listen(host, port):

@@ -17,6 +17,7 @@ class Settings:
     Attributes
     ----------
     token : what `Authorization: Bearer` must say, None for everybody.
+    hosts : what `Host` may say, without the port; empty for anything.
     max_body : bytes of a request's body.
     max_bodies : bytes of the bodies of all requests that are being answered; None for 16 times `max_body`.
     max_rows : texts or rows of a request.
@@ -36,6 +37,7 @@ class Settings:
     """
 
     token: str | None = dataclasses.field(default=None, repr=False)
+    hosts: tuple = ()
     max_body: int = 4 * 2**20
     max_bodies: int | None = None
     max_rows: int = 10_000
@@ -64,6 +66,8 @@ class Settings:
         number(self.reload, "reload")
         if self.reload < 0:
             raise ValueError(f"reload must be a number of seconds, 0 for never, got {self.reload!r}.")
+        if isinstance(self.hosts, str) or not all(isinstance(host, str) and host for host in self.hosts):
+            raise ValueError(f"hosts must be a list of names or addresses, got {self.hosts!r}.")
         if self.token is not None and (not isinstance(self.token, str) or not _is_token(self.token)):
             raise ValueError("token must be one or more printable ASCII characters without spaces.")
         if self.max_bodies < self.max_body:
