@@ -53,6 +53,21 @@ def test_libsvms_class_weights(home):
     assert "LABEL=W" in run("train", "-w1", "five", home / "two", code=2).err
 
 
+def test_libsvms_flags_of_a_search_and_of_a_benchmark(home):
+    tuned = ("tune", home / "two", "-s", 0, "-c", "1,10", "-v", 3, "--json")
+    gamma = run(*tuned, "-g", 1 / 3).json["cells"]  # 1 / d, which -s 0 makes the default
+    assert [cell["mean_score"] for cell in run(*tuned).json["cells"]] == [cell["mean_score"] for cell in gamma]
+    weighted = run("bench", home / "two", "-t", 2, "-w1", 5, "--turns", 1, "--json").json["model"]["params"]
+    assert (weighted["class_weight"], weighted["gamma"]) == ({"1": 5.0}, "auto")
+    powers = run("tune", home / "two", "-w1", 5, "-log2c", "-1,1,1", "-t", "linear", "-v", 3, "--json").json
+    assert [cell["params"]["C"] for cell in powers["cells"]] == [0.5, 1.0, 2.0]
+
+
+def test_whole_numbers_of_a_range(home):
+    found = run("tune", home / "two", "-t", "poly", "-d", "1:3:3", "-v", 3, "--json").json
+    assert [cell["params"]["degree"] for cell in found["cells"]] == [1, 2, 3]
+
+
 def test_libsvms_model_argument_and_probabilities(home, tmp_path):
     run("train", "-b", 1, home / "two", tmp_path / "m.libsvm", "-q")
     assert symsvm.load(tmp_path / "m.libsvm").calibration == "sigmoid"

@@ -90,6 +90,15 @@ def test_usage(good, tmp_path):
         (["train", points, "-o", points / "m.symsvm"], "there is no directory"),
         (["train", points, "-o", tmp_path / "m.libsvm", "--scale", "sym"], "holds no scaling"),
         (["data", points, "--scale", "sym"], "-o OTHER"),
+        (["train", "svmguide1", "--labels", 3], "leave out --labels"),
+        (["train", points, "--text-column", "a"], "add --text"),
+        (["train", points, "--test-labels", points], "--test-labels says nothing without --test"),
+        (["train", points, "--model-in", good / "m.symsvm"], "leave out FILE"),
+        (["tune", points, "-s", "linear-svc", "-g", "1,2"], "--gamma does not belong to --type linear-svc"),
+        (["tune", points, "-c", "1,2", "--plot", tmp_path / "no" / "s.png"], "there is no directory"),
+        (["tune", tmp_path, "--text", "--scale", "sym"], "leave out --type and --scale"),
+        (["predict", good / "m.symsvm", points, "-o", tmp_path / "no" / "out"], "there is no directory"),
+        (["compare", points, "--algorithms", "qp,qqp"], "is called 'qqp': there are decomposition,"),
         (["trian"], "there is no command 'trian'; 'train'?"),
     ):
         failed = run(*words, code=2)
@@ -102,7 +111,36 @@ def test_data_that_cannot_be_learned_from(tmp_path):
     write(tmp_path / "one.svm", np.ones((5, 2)), np.ones(5))
     assert "all 5 points are of the class 1" in run("train", tmp_path / "one.svm", code=3).err
     (tmp_path / "words.csv").write_text("1,a\n2,b\n")
-    assert "a regression needs numbers" in run("train", tmp_path / "words.csv", "-s", "svr", code=3).err
+    assert "are words such as 'a'" in run("train", tmp_path / "words.csv", "-s", "svr", code=3).err
+
+
+def test_labels_of_another_kind_than_the_models(good, tmp_path):
+    (tmp_path / "words.csv").write_text("1,2,a\n2,1,b\n")
+    model, words = good / "m.symsvm", tmp_path / "words.csv"
+    for failed in (
+        run("evaluate", model, words, code=3),
+        run("train", good / "p.svm", "--test", words, code=3),
+        run("train", "--model-in", model, "--test-attributes", words, code=3),
+    ):
+        assert failed.err.startswith("error: words.csv: the labels are such as 'a', and the model's are such as '")
+        assert failed.out == ""
+    assert "name their column with --labels" in run("predict", model, words, code=3).err
+    assert run("predict", model, words, "--labels", 2).out.count("\n") == 2
+
+
+def test_psvms_model_in_is_a_classifier(good, tmp_path):
+    run("train", good / "p.svm", "-s", "svr", "-o", tmp_path / "r.symsvm", "-q")
+    failed = run("train", "--model-in", tmp_path / "r.symsvm", "--test-attributes", good / "p.svm", code=2)
+    assert "is no classifier" in failed.err
+
+
+def test_an_interrupt_without_a_result_is_a_json_document_too(good, monkeypatch):
+    def cut(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("symsvm.cli.catalogue.portrayed", cut)
+    failed = run("data", good / "p.svm", "--json", code=1)
+    assert failed.json == {"error": "interrupted; nothing was written.", "exit_code": 1}
 
 
 def test_a_full_disk_leaves_the_old_model(good, tmp_path):

@@ -335,6 +335,9 @@ def test_what_cannot_be_served_is_refused_at_once(tmp_path):
         create_app(tmp_path / "bad.symsvm")
     with pytest.raises(FileNotFoundError):
         create_app(tmp_path / "none.symsvm")
+    os.mkfifo(tmp_path / "pipe.symsvm")
+    with pytest.raises(OSError, match="no regular file"):
+        create_app(tmp_path / "pipe.symsvm")
 
 
 @pytest.mark.parametrize(

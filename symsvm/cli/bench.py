@@ -2,8 +2,8 @@
 
 import click
 
+from symsvm.cli.dialects import MachineCommand, libsvm_gamma
 from symsvm.cli.errors import DONE
-from symsvm.cli.group import Command
 from symsvm.cli.options import data_options, file_argument, machine_options, output_options, section
 
 __all__ = ["command"]
@@ -14,7 +14,7 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES, short_help="Time a fit here against scikit-learn's.")
+@click.command(cls=MachineCommand, examples=_EXAMPLES, short_help="Time a fit here against scikit-learn's.")
 @file_argument()
 @data_options
 @machine_options
@@ -32,6 +32,8 @@ def command(ctx, file, turns, as_json, quiet, **settings):
     from symsvm.cli.benchmark import benchmark, shown
     from symsvm.cli.output import Output
 
+    if settings["gamma"] is None:
+        settings["gamma"] = libsvm_gamma(settings, ctx.meta["libsvm"])
     out = Output(as_json, quiet)
     document = {"command": "bench", **benchmark(file, settings, turns, out)}
     shown(document, out)

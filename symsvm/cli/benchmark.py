@@ -21,7 +21,11 @@ def benchmark(file, settings, turns, out):
     if settings["text"]:
         raise Refused("texts are not timed: scikit-learn has the same pipeline; use points.")
     table = read_table(
-        file, supervised=kind != "one-class", targets=kind in REGRESSIONS, **{name: settings[name] for name in _DATA}
+        file,
+        supervised=kind != "one-class",
+        targets=kind in REGRESSIONS,
+        is_gram=settings["kernel"] == "precomputed",
+        **{name: settings[name] for name in _DATA},
     )
     if kind != "one-class":
         check_labels(table, kind)

@@ -22,9 +22,10 @@ def compared(names, directory, options, out):
         import matplotlib as mpl
 
         mpl.use("Agg")  # files only
-    asked = options["algorithms"].split(",") if options["algorithms"] else None
+    asked = [name.strip() for name in options["algorithms"].split(",")] if options["algorithms"] else None
     run = {"algorithms": asked, **{name: options[name] for name in ("tol", "time_limit", "mode")}}
     problems = [problem_of(name, options) for name in names or comparison.PROBLEMS]
+    _check_algorithms(asked or (), problems, options["mode"])
     written = directory is not None
     entries = comparison.report(problems, directory, show=lambda text: None, **run) if written else []
     for problem in problems:
@@ -33,8 +34,6 @@ def compared(names, directory, options, out):
         m, d = problem.X.shape
         title = f"{problem.name}: {m} x {d}, {problem.kernel!r}, C = {problem.C:g}"
         out.show(grid(_HEAD, [_cells(entry) for entry in own], left=2, title=title, width=out.width))
-    if not entries:
-        raise Refused(f"no algorithm is called {options['algorithms']!r}: see symsvm.list_solvers().")
     found = comparison.findings(entries)
     out.show(*(f"- {sentence}" for sentence in found))
     if written:
@@ -42,6 +41,16 @@ def compared(names, directory, options, out):
     out.finish(
         {"command": "compare", "entries": [_row(entry) for entry in entries], "findings": found, "output": directory}
     )
+
+
+def _check_algorithms(asked, problems, mode):
+    """Refuse, before any work, a name that suits none of the problems."""
+    from symsvm.comparison.contestants import contestants
+
+    known = dict.fromkeys(name for problem in problems for _, name, _ in contestants(problem, mode))
+    for name in asked:
+        if name not in known:
+            raise Refused(f"no algorithm for these problems is called {name!r}: there are {', '.join(known)}.")
 
 
 def _contest(problem, run, out):

@@ -8,13 +8,13 @@ from symsvm.cli.group import Command
 from symsvm.cli.options import section
 from symsvm.cli.types import DataFile, Named, Number
 
-__all__ = ["TrainCommand", "psvm_options", "settled"]
+__all__ = ["MachineCommand", "libsvm_gamma", "psvm_options", "settled"]
 
 _WEIGHT = re.compile(r"-w([+-]?\d+)(?:=(.*))?")
 
 
-class TrainCommand(Command):
-    """A command that takes LIBSVM's class weights, -w1 5 -w-1 2, whose flags hold the labels."""
+class MachineCommand(Command):
+    """A command with a machine, that takes LIBSVM's class weights, -w1 5 -w-1 2, whose flags hold the labels."""
 
     def parse_args(self, ctx, args):
         """Parse, the weights as --class-weight, and note whether a flag is a number of LIBSVM's."""
@@ -66,6 +66,22 @@ def psvm_options(function):
     return function
 
 
+# An option -> what it says nothing without; a named set or texts may have a test part of their own.
+_COMPANIONS = {"test_labels": "test", "test_format": "test", "predict_format": "predict_attributes"}
+
+
+def _check_companions(settings):
+    """Refuse options that would change nothing."""
+    for name, other in _COMPANIONS.items():
+        if settings[name] is not None and not (settings[other] or settings.get(f"{other}_attributes")):
+            raise Refused(f"--{name.replace('_', '-')} says nothing without --{other.replace('_', '-')}.")
+    if settings["model_in"] is not None:
+        for name in ("file", "train_attributes", "train_labels", "model", "output", "model_out", "folds"):
+            if settings[name] is not None:
+                said = {"file": "FILE", "model": "MODEL"}.get(name, f"--{name.replace('_', '-')}")
+                raise Refused(f"--model-in loads a model and trains none: leave out {said}.")
+
+
 # psvm's flag -> the option that it stands for.
 _MEANT = {
     "train_attributes": "file",
@@ -82,6 +98,11 @@ _MEANT = {
 }
 
 
+def libsvm_gamma(settings, libsvm):
+    """LIBSVM's default of gamma, 1 / d, where its numbers name the machine; None, which is ours, else."""
+    return "auto" if libsvm and (settings["kernel"] or "rbf") in ("poly", "rbf", "sigmoid") else None
+
+
 def settled(settings, libsvm):
     """Merge the flags of other programs into ours; their defaults are taken over where they are used.
 
@@ -89,6 +110,7 @@ def settled(settings, libsvm):
     """
     settings = dict(settings)
     settings["psvm"] = bool(settings["train_attributes"] or settings["model_in"])
+    _check_companions(settings)
     for name, meant in _MEANT.items():
         value = settings.pop(name)
         if value is None:
@@ -101,7 +123,7 @@ def settled(settings, libsvm):
         # psvm's polynomial is (x.z + c)^d.
         defaults = {"degree": 2 if kernel == "poly" else None, "gamma": {"rbf": 0.05, "poly": 1.0}.get(kernel)}
     else:
-        defaults = {"gamma": "auto" if libsvm and kernel in ("poly", "rbf", "sigmoid") else None}
+        defaults = {"gamma": libsvm_gamma(settings, libsvm)}
     for name, value in defaults.items():
         if settings[name] is None:
             settings[name] = value

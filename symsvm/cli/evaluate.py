@@ -31,14 +31,17 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     """
     from symsvm.cli.inputs import described, fitting, table_for
     from symsvm.cli.keeping import opened
-    from symsvm.cli.machine import check_labels, parts_of
+    from symsvm.cli.machine import check_classes, check_labels, parts_of
     from symsvm.cli.output import Output
     from symsvm.cli.scores import kind_of, score_lines, scored
     from symsvm.cli.summary import data_line, model_line
 
     out, fitted = Output(as_json, quiet), opened(model, trust, n_features)
     table = table_for(fitted, file, data, supervised=True)
-    check_labels(table, "svr" if kind_of(fitted) == "regressor" else "one-class")
+    if kind_of(fitted) == "regressor":
+        check_labels(table, "svr")
+    elif kind_of(fitted) == "classifier":
+        check_classes(table, fitted.classes_)
     X = fitting(fitted, table)
     document = {
         "command": "evaluate",

@@ -42,13 +42,14 @@ def command(ctx, model, file, row, top, form, output, n_features, trust, as_json
     With FILE, explain a decision instead: the terms, of features or of support vectors, that add up to it.
     """
     from symsvm.cli.explaining import decision_explained, model_explained
-    from symsvm.cli.keeping import opened
+    from symsvm.cli.keeping import check_path, opened
     from symsvm.cli.output import Output
 
     if file is not None and (form != "text" or output is not None):
         raise Refused("the decision on a point is shown as text, or as --json.")
     if form != "text" and output is None and not as_json:
         raise Refused(f"a {form} goes to a file: name it with -o.")
+    check_path(output)
     out, found = Output(as_json, quiet), opened(model, trust, n_features)
     if file is None:
         model_explained(found, form, output, out)

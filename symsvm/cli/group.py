@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from symsvm.cli.errors import DONE, NOT_CONVERGED, translated
+from symsvm.cli.errors import DONE, NOT_CONVERGED, Interrupted, translated
 from symsvm.version import __version__
 
 __all__ = ["COMMANDS", "Command", "Program", "program"]
@@ -112,7 +112,7 @@ class Program(click.Group):
             _report(error, args)
         except (click.Abort, KeyboardInterrupt):
             code = NOT_CONVERGED
-            click.echo("interrupted; nothing was written.", err=True)
+            _report(Interrupted("interrupted; nothing was written."), args)
         except BrokenPipeError:
             _close()
             code = DONE

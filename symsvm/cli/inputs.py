@@ -66,6 +66,10 @@ def read_table(
     from symsvm import data
 
     name = os.path.basename(file)
+    if text_column is not None and not text:
+        raise Refused("--text-column belongs to texts: add --text.")
+    if labels is not None and not os.path.exists(file):
+        raise Refused(f"{file} is a data set and has its labels: leave out --labels.")
     if text:
         return _texts(file, text_column, labels)[0].first(limit)
     if os.path.isdir(file):
@@ -104,11 +108,22 @@ def _read(file, form, labels, supervised, *, n_features, **options):
     if labels is None and supervised and form in ("csv", "npy", "parquet"):
         labels = -1
     if form != "libsvm":
-        return data.read(file, labels, format=form, header=options["header"])
+        try:
+            return data.read(file, labels, format=form, header=options["header"])
+        except data.DataError as error:
+            raise _hinted(error, labels) from None
     X, y = data.read(file, labels, format=form, zero_based=options["zero_based"])
     if n_features is not None and X.shape[1] < n_features:
         X.resize(X.shape[0], n_features)  # the file's last features are all 0
     return X, y
+
+
+def _hinted(error, labels):
+    """The error; where a column of words was read as points, with what to do if it is the labels."""
+    said = str(error)
+    if labels is not None or not said.endswith("which is not a number."):
+        return error
+    return BadData(f"{said[:-1]}; if these are the labels, name their column with --labels.")
 
 
 def _column(labels):

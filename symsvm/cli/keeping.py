@@ -6,7 +6,7 @@ from pathlib import Path
 
 from symsvm.cli.errors import BadData, Refused
 
-__all__ = ["check_target", "keep", "opened", "size_of"]
+__all__ = ["check_path", "check_target", "keep", "opened", "size_of"]
 
 _ENDINGS = (".symsvm", ".libsvm", ".onnx")
 
@@ -25,6 +25,14 @@ def check_target(path, *, scaled=False, linear=False):
         raise Refused(f"{path}: LIBSVM's model file holds {what}: write .symsvm, or convert that to .onnx.")
     if path.suffix == ".onnx" and importlib.util.find_spec("onnx") is None:
         raise Refused(f"{path}: ONNX needs the extra symsvm[onnx].")
+    check_path(path)
+
+
+def check_path(path):
+    """Refuse, before any work, a path that nothing can be written to."""
+    if path is None:
+        return
+    path = Path(path)
     if path.is_dir():
         raise Refused(f"{path} is a directory: give the name of a file.")
     if not path.parent.is_dir():

@@ -5,10 +5,13 @@ import numpy as np
 from symsvm.cli.errors import BadData, Refused
 
 __all__ = [
+    "CLASSIFIERS",
     "ESTIMATORS",
     "REGRESSIONS",
     "SCALES",
+    "check_classes",
     "check_labels",
+    "check_texts",
     "estimator_of",
     "machine_of",
     "parts_of",
@@ -53,7 +56,7 @@ _SAID = {
     "calibration": "-b 1, or --calibration,",
 }
 REGRESSIONS = ("svr", "nu-svr", "linear-svr")
-_CLASSIFIERS = ("c-svc", "nu-svc", "linear-svc")
+CLASSIFIERS = ("c-svc", "nu-svc", "linear-svc")
 
 
 def estimator_of(settings, y=None):
@@ -154,7 +157,7 @@ def _said(value):
 def check_labels(table, kind):
     """Refuse labels that the machine cannot learn from, in the words of the data."""
     y = table.y
-    if kind in _CLASSIFIERS:
+    if kind in CLASSIFIERS:
         if y.dtype.kind == "f":
             first = y[y != np.rint(y)][0]
             raise Refused(
@@ -163,4 +166,18 @@ def check_labels(table, kind):
         if len(np.unique(y)) < 2:
             raise BadData(f"{table.name}: all {len(y)} points are of the class {y[0]}, and a classifier needs two.")
     elif kind != "one-class" and y.dtype.kind not in "fiub":
-        raise BadData(f"{table.name}: the labels are words such as {y[0]!r}, and a regression needs numbers.")
+        raise BadData(f"{table.name}: the labels are words such as {str(y[0])!r}, and a regression needs numbers.")
+
+
+def check_classes(table, classes):
+    """Refuse words as labels where a machine knows numbers, and numbers where it knows words."""
+    classes, y = np.asarray(classes), table.y
+    if (y.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
+        what = f"{str(y[0])!r}, and the model's are such as {str(classes[0])!r}"
+        raise BadData(f"{table.name}: the labels are such as {what}; name the right column with --labels.")
+
+
+def check_texts(text, kind, scaled):
+    """Refuse another machine for texts than the one that they have."""
+    if text and (kind != "linear-svc" or scaled):
+        raise Refused("--text trains a linear-svc over TF-IDF: leave out --type and --scale.")

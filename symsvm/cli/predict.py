@@ -36,10 +36,11 @@ def command(ctx, model, file, output, what, n_features, trust, as_json, quiet, *
     With --proba or --decision the lines are CSV with a header. Labels in the file are left aside, or counted where
     LIBSVM's text has them: the accuracy goes to stderr.
     """
-    from symsvm.cli.keeping import opened
+    from symsvm.cli.keeping import check_path, opened
     from symsvm.cli.output import Output
     from symsvm.cli.predicting import predictions, told, written
 
+    check_path(output)
     out, model = Output(as_json, quiet), opened(model, trust, n_features)
     if what == "probabilities" and not hasattr(model, "predict_proba"):
         raise Refused("the model has no probabilities: train it with -b 1.")

@@ -23,7 +23,7 @@ class Predictions:
     labels : a label, or a value, for each point.
     what : what the columns beside them are: "probabilities", "decision" or None.
     names, columns : the heads and the numbers (n, len(names)) beside the labels.
-    truth : the labels that the file has, or None.
+    truth, classes : the labels that the file has, and those that the model knows; or None.
     """
 
     labels: np.ndarray
@@ -31,6 +31,7 @@ class Predictions:
     names: list
     columns: np.ndarray
     truth: Any
+    classes: Any
 
 
 def predictions(model, file, what, data):
@@ -46,7 +47,7 @@ def predictions(model, file, what, data):
         method = model.predict_proba if what == "probabilities" else model.decision_function
         columns = np.concatenate([np.asarray(method(block)) for block in blocks]).reshape(n, -1)
         names = _names(machine, what, columns.shape[1])
-    return Predictions(labels, what, names, columns, table.y)
+    return Predictions(labels, what, names, columns, table.y, getattr(machine, "classes_", None))
 
 
 def _names(machine, what, width):
@@ -94,6 +95,6 @@ def told(found, out):
     if found.labels.dtype.kind == "f" and np.asarray(y).dtype.kind in "fiu":
         error = float(np.mean((found.labels - y) ** 2))
         out.aside.print(f"Mean squared error = {error:.6g} (regression)")
-    elif np.isin(y, found.labels).any():
+    elif np.isin(y, found.labels if found.classes is None else found.classes).any():
         correct = int(np.sum(found.labels == y))
         out.aside.print(f"Accuracy = {100 * correct / n:.6g}% ({correct}/{n}) (classification)")

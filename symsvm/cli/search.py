@@ -7,8 +7,8 @@ import numpy as np
 
 from symsvm.cli.errors import Interrupted, Refused
 from symsvm.cli.inputs import described, filled, read_table
-from symsvm.cli.keeping import check_target, keep, size_of
-from symsvm.cli.machine import REGRESSIONS, check_labels, estimator_of, pipeline_of
+from symsvm.cli.keeping import check_path, check_target, keep, size_of
+from symsvm.cli.machine import REGRESSIONS, check_labels, check_texts, estimator_of, pipeline_of
 from symsvm.cli.output import grid, styled
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
 
@@ -31,7 +31,9 @@ class Search:
         self.settings = settings | {"type_": self.kind}
         if settings["plot"] and Path(settings["plot"]).suffix not in _PICTURES:
             raise Refused(f"--plot must end in {', '.join(_PICTURES)}, got {settings['plot']!r}.")
+        check_path(settings["plot"])
         scaled = settings["scale"] not in (None, "none")
+        check_texts(settings["text"], self.kind, scaled)
         check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
 
     def run(self):
@@ -47,7 +49,8 @@ class Search:
         )
         check_labels(table, self.kind)
         cells, fixed = self._grid()
-        model = pipeline_of(estimator_of(s | dict.fromkeys(_NUMBERS) | fixed, table.y), s["scale"], s["text"])
+        firsts = {name: values[0] for name, values in cells.items()}  # what is not the machine's is refused
+        model = pipeline_of(estimator_of(s | dict.fromkeys(_NUMBERS) | fixed | firsts, table.y), s["scale"], s["text"])
         prefix = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
         fill = s["scale"] not in (None, "none", "maxabs")
         X = filled(table.X, f"--scale {s['scale']}") if fill else table.X
@@ -83,6 +86,8 @@ class Search:
             given = {"nu": [0.1, 0.2, 0.3, 0.4, 0.5]} if by_nu else {"C": [0.1, 1.0, 10.0, 100.0, 1000.0]}
             if not self.kind.startswith("linear") and s["kernel"] not in ("linear", "precomputed"):
                 given["gamma"] = [0.001, 0.01, 0.1, 1.0, 10.0]
+        if s["default_gamma"] is not None:
+            given.setdefault("gamma", [s["default_gamma"]])
         searched = {name: values for name, values in given.items() if len(values) > 1}
         fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
         if not searched:

@@ -2,7 +2,7 @@
 
 import click
 
-from symsvm.cli.dialects import TrainCommand, psvm_options, settled
+from symsvm.cli.dialects import MachineCommand, psvm_options, settled
 from symsvm.cli.errors import DONE, NOT_CONVERGED, Refused
 from symsvm.cli.options import data_options, file_argument, machine_options, output_options, section
 from symsvm.cli.types import DataFile
@@ -22,7 +22,7 @@ _EXAMPLES = (
 _data = section("Data")
 
 
-@click.command(cls=TrainCommand, examples=_EXAMPLES, short_help="Train a machine on a file and keep it.")
+@click.command(cls=MachineCommand, examples=_EXAMPLES, short_help="Train a machine on a file and keep it.")
 @file_argument(required=False)
 @click.argument("model", required=False)
 @_data("-o", "--output", metavar="MODEL", help="Write the model: .symsvm, .libsvm or .onnx.")

@@ -1,11 +1,21 @@
 """Training: read, fit, keep, report: what `symsvm train` does, in the order in which it does it."""
 
+import os
+
 import numpy as np
 
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import check_width, described, filled, fitting, held_out_table, read_table
 from symsvm.cli.keeping import check_target, keep, opened, size_of
-from symsvm.cli.machine import REGRESSIONS, check_labels, estimator_of, pipeline_of
+from symsvm.cli.machine import (
+    CLASSIFIERS,
+    REGRESSIONS,
+    check_classes,
+    check_labels,
+    check_texts,
+    estimator_of,
+    pipeline_of,
+)
 from symsvm.cli.output import styled
 from symsvm.cli.psvm_report import machine_lines, matrix_lines
 from symsvm.cli.scores import kind_of, score_lines, scored, trained_on
@@ -32,9 +42,8 @@ class Training:
         scaled = settings["scale"] not in (None, "none")
         if settings["psvm"] and self.kind not in ("c-svc", "nu-svc"):
             raise Refused(f"psvm's flags are for classifiers over a kernel, not for --type {self.kind}.")
+        check_texts(settings["text"], self.kind, scaled)
         if settings["text"]:
-            if self.kind != "linear-svc" or scaled:
-                raise Refused("--text trains a linear-svc over TF-IDF: leave out --type and --scale.")
             self.settings = settings = settings | {"type_": self.kind, "probability": _probability(settings)}
         check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
 
@@ -68,7 +77,8 @@ class Training:
         s = self.settings
         if s["file"] is None and s["test"] is None:
             return None
-        labels = s["test_labels"] or (None if s["psvm"] else s["labels"])
+        is_named = s["test"] is not None and not os.path.exists(s["test"])  # a data set, which has its labels
+        labels = s["test_labels"] or (None if s["psvm"] or is_named else s["labels"])
         options = {"labels": labels, "format": s["test_format"] or s["format"], "limit": s["test_limit"]}
         options |= {name: s[name] for name in ("header", "zero_based", "text", "text_column")}
         options |= {
@@ -88,10 +98,17 @@ class Training:
         s, output = self.settings, self.output
         if s["model_in"] is not None:
             model = opened(s["model_in"])
-            self._finish(model, None, self._test(model.n_features_in_))
+            if kind_of(model) != "classifier":
+                raise Refused(f"{s['model_in']} is no classifier, as psvm's are: use 'symsvm evaluate'.")
+            test = self._test(model.n_features_in_)
+            if test is not None:
+                check_classes(test, model.classes_)
+            self._finish(model, None, test)
             return
         table = self._table()
         test = self._test(None if s["text"] else table.X.shape[1])  # what is wrong with it is said before the work
+        if test is not None and self.kind in CLASSIFIERS:
+            check_classes(test, table.y)
         model, X, watch = self._model(table), self._points(table), Watch(output)
         with output.heeding():
             watch.fit(model, X, table.y)
@@ -116,7 +133,8 @@ class Training:
         else:
             self._show_fit(model)
         if test is not None:
-            check_labels(test, "one-class" if kind_of(model) != "regressor" else "svr")
+            if kind_of(model) == "regressor":
+                check_labels(test, "svr")
             document["test"] = {"data": described(test), **scored(model, fitting(model, test), test.y)}
             self._show_test(model, document["test"])
         if s["predict_attributes"]:
@@ -139,6 +157,9 @@ class Training:
         from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
         s, output = self.settings, self.output
+        for name in ("output", "test"):
+            if s[name] is not None:
+                output.note(f"-v judges the machine and keeps no model: --{name} is left aside.")
         table = self._table()
         if table.y is None:
             raise Refused(f"{table.name} has no labels to cross-validate with: name them with --labels.")

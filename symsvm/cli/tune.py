@@ -2,8 +2,8 @@
 
 import click
 
+from symsvm.cli.dialects import MachineCommand, libsvm_gamma
 from symsvm.cli.errors import DONE, NOT_CONVERGED
-from symsvm.cli.group import Command
 from symsvm.cli.options import data_options, file_argument, machine_options, output_options, section
 from symsvm.cli.types import Named
 
@@ -20,7 +20,7 @@ _EXAMPLES = (
 _search = section("Search")
 
 
-@click.command(cls=Command, examples=_EXAMPLES, short_help="Search for the best parameters by cross-validation.")
+@click.command(cls=MachineCommand, examples=_EXAMPLES, short_help="Search for the best parameters by cross-validation.")
 @file_argument()
 @_search("--folds", "-v", type=click.IntRange(min=2), default=5, show_default=True, help="Of the cross-validation.")
 @_search(
@@ -31,8 +31,8 @@ _search = section("Search")
     help="All cells on all points, or the better ones on more and more points.",
 )
 @_search("--scoring", metavar="NAME", help="A score of scikit-learn's, such as f1_macro. Default: accuracy, or R2.")
-@_search("--log2c", metavar="BEGIN,END,STEP", help="C as powers of 2, as LIBSVM's grid.py has it.")
-@_search("--log2g", metavar="BEGIN,END,STEP", help="gamma as powers of 2.")
+@_search("--log2c", "-log2c", metavar="BEGIN,END,STEP", help="C as powers of 2, as LIBSVM's grid.py has it.")
+@_search("--log2g", "-log2g", metavar="BEGIN,END,STEP", help="gamma as powers of 2.")
 @_search("--jobs", type=click.IntRange(min=1), metavar="N", help="Threads; all cores unless told.")
 @data_options
 @section("Data")("-o", "--output", metavar="MODEL", help="Fit the best parameters to all points, and write the model.")
@@ -50,5 +50,6 @@ def command(ctx, as_json, quiet, **settings):
     from symsvm.cli.output import Output
     from symsvm.cli.search import Search
 
+    settings["default_gamma"] = libsvm_gamma(settings, ctx.meta["libsvm"])
     complete = Search(settings, Output(as_json, quiet)).run()
     ctx.exit(DONE if complete else NOT_CONVERGED)

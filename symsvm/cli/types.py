@@ -104,4 +104,6 @@ class Several(click.ParamType):
             self.fail(f"{value!r} is no range: write LOW:HIGH:COUNT, such as 0.01:100:5.", param, ctx)
         steps = [i / (count - 1) for i in range(count)]
         spaced = [low * (high / low) ** s if self.powers else low + (high - low) * s for s in steps]
+        if self.each is click.INT:
+            spaced = [int(number) if number.is_integer() else number for number in spaced]
         return [self.each.convert(repr(number), param, ctx) for number in spaced]

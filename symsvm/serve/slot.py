@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import logging
 import os
+import stat
 import sys
 import time
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class Loaded:
 def read_model(path, settings):
     """Read a model file, checked but not yet tried."""
     before = _stamp(path)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(f"{path} is no regular file")  # a pipe would be waited for, for ever
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     served = Served(load(path, trusted=settings.trusted, n_features=settings.n_features))
