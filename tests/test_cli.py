@@ -330,7 +330,7 @@ def test_serve_hands_over(home, monkeypatch):
     run("serve", home / "two.symsvm", "--port", 0, "--max-rows", 5, env={"SYMSVM_TOKEN": "secret"})
     ((path, options),) = seen
     assert path == str(home / "two.symsvm")
-    assert options == {"host": "127.0.0.1", "port": 0, "token": "secret", "trusted": (), "max_rows": 5}
+    assert options == {"host": "127.0.0.1", "port": 0, "token": "secret", "trusted": (), "hosts": (), "max_rows": 5}
 
 
 def test_json_is_all_there_is_on_stdout(home):
