@@ -121,6 +121,8 @@ def test_numbers_that_the_model_cannot_take(numbers):
     body = {"rows": [ROW, ROW, [1.7e308, -1.7e308, 1.7e308, 1.7e308]]}
     check(numbers.post("/v1/predict", json=body), 422, "rows[2]")
     check(numbers.post("/v1/explain", json={"row": body["rows"][2]}), 422, "row")
+    lines = "\n\n".join(json.dumps({"row": row}) for row in body["rows"])
+    check(numbers.post("/v1/predict", content=lines, headers=LINES), 422, "line 5: row")
 
 
 def test_many_unknown_keys_are_one_problem(numbers):

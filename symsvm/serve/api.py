@@ -57,8 +57,8 @@ def add_api(app, slot, batcher, reader, schemas, metrics):
         parse = _lines if kind == LINES else _batch
         async with reader.body(request) as data:
             many = len(data) > _LARGE
-            inputs, tops = await asyncio.to_thread(parse, schemas, data) if many else parse(schemas, data)
-            loaded, parts = await batcher.predict(inputs)
+            inputs, tops, field = await asyncio.to_thread(parse, schemas, data) if many else parse(schemas, data)
+            loaded, parts = await batcher.predict(inputs, field)
         write = _written_lines if kind == LINES else _written
         arguments = loaded.digest, parts, tops
         written = await asyncio.to_thread(write, *arguments) if len(inputs) > _MANY else write(*arguments)
@@ -102,10 +102,10 @@ def _json(value):
 
 
 def _batch(schemas, data):
-    """The texts or rows of a JSON body, and how many classes each wants to be told."""
+    """The texts or rows of a JSON body, how many classes each wants to be told, and what errors call one."""
     found = checked(schemas.batch, data)
     inputs = getattr(found, schemas.plural)
-    return inputs, [getattr(found, "top", None)] * len(inputs)
+    return inputs, [getattr(found, "top", None)] * len(inputs), f"{schemas.plural}[{{}}]".format
 
 
 def _lines(schemas, data):
@@ -120,7 +120,7 @@ def _lines(schemas, data):
         found = checked(schemas.line, line, line=number)
         inputs.append(getattr(found, schemas.single))
         tops.append(getattr(found, "top", None))
-    return inputs, tops
+    return inputs, tops, lambda i: f"line {lines[i][0]}: {schemas.single}"
 
 
 def _told(parts, tops):

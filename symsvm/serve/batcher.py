@@ -64,9 +64,10 @@ class Batcher:
 
     # ---- requests
 
-    async def predict(self, inputs):
+    async def predict(self, inputs, field="rows[{}]".format):
         """The model and its answers for the rows of a request, a list of parts of at most `max_batch` rows.
 
+        `field` is what the request calls row i, for the problem with one that has no answer.
         Parts come one after the other, so that a large request lets small ones pass.
         """
         loaded, parts = self.slot.current, []
@@ -75,7 +76,10 @@ class Batcher:
                 future = asyncio.get_running_loop().create_future()
                 self._jobs.append(_Job(loaded, inputs[start:end], start, weight, future))
                 self._arrived.set()
-                parts.append(await future)
+                try:
+                    parts.append(await future)
+                except Unanswerable as error:
+                    raise _too_large(field(error.index)) from None
         return loaded, parts
 
     async def explain(self, entry, terms):
@@ -164,7 +168,7 @@ def _predicted(batch):
     except Exception as error:  # which job's fault it was is found out below
         if len(batch) > 1:
             return [_predicted([job])[0] for job in batch]
-        return [_too_large(f"rows[{batch[0].start + error.index}]") if isinstance(error, Unanswerable) else error]
+        return [Unanswerable(batch[0].start + error.index) if isinstance(error, Unanswerable) else error]
     for job in batch:
         found.append(answers[start : start + len(job.inputs)])
         start += len(job.inputs)
