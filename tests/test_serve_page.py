@@ -142,6 +142,8 @@ def test_letters_stand_out_in_both_schemes_and_narrow_pages_do_not_overflow(tab,
     tab.keyboard.press("Control+Enter")
     tab.wait_for_selector("#why:not([hidden])")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 320
+    cut = "[...document.querySelectorAll('.scroll')].filter((part) => part.scrollWidth > part.clientWidth).length"
+    assert tab.evaluate(cut) == 0  # numbers are seen whole
     assert tab.evaluate(CONTRAST) >= 4.5
     unnamed = "[...document.querySelectorAll('input, textarea, select')].filter((f) => !f.labels.length).length"
     assert tab.evaluate(unnamed) == 0
