@@ -1,6 +1,7 @@
 """What goes wrong on the command line: one sentence, the right exit code, no traceback, and the old file whole."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -96,6 +97,9 @@ def test_usage(good, tmp_path):
         (["train", points, "--model-in", good / "m.symsvm"], "leave out FILE"),
         (["tune", points, "-s", "linear-svc", "-g", "1,2"], "--gamma does not belong to --type linear-svc"),
         (["tune", points, "-c", "1,2", "--plot", tmp_path / "no" / "s.png"], "there is no directory"),
+        (["tune", points, "-t", 0, "-g", "1,2"], "--gamma means nothing to the linear kernel"),
+        (["tune", points, "-d", "1,2"], "--degree means nothing to the rbf kernel"),
+        (["tune", points, "-c", "1,2", "--scoring", "f1_marco"], "'f1_marco'; f1_macro"),
         (["tune", tmp_path, "--text", "--scale", "sym"], "leave out --type and --scale"),
         (["predict", good / "m.symsvm", points, "-o", tmp_path / "no" / "out"], "there is no directory"),
         (["compare", points, "--algorithms", "qp,qqp"], "is called 'qqp': there are decomposition,"),
@@ -126,6 +130,12 @@ def test_labels_of_another_kind_than_the_models(good, tmp_path):
         assert failed.out == ""
     assert "name their column with --labels" in run("predict", model, words, code=3).err
     assert run("predict", model, words, "--labels", 2).out.count("\n") == 2
+
+
+def test_a_search_says_why_cells_failed(good):
+    found = run("tune", good / "p.svm", "-s", "nu-svc", "-n", "0.5,1.5", "-v", 2)
+    assert "note: 1 of 2 cells failed; the first: nu must be above 0 and at most 1" in found.err
+    assert re.search(r"1\.5 .* failed *$", found.out, re.MULTILINE)
 
 
 def test_psvms_model_in_is_a_classifier(good, tmp_path):

@@ -1,6 +1,7 @@
 """Search: read, search, draw, keep: what `symsvm tune` does."""
 
 import contextlib
+import difflib
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,12 @@ __all__ = ["Search", "partly", "powers"]
 
 _NUMBERS = ("C", "gamma", "degree", "coef0", "nu", "epsilon")
 _DATA = ("labels", "format", "header", "zero_based", "limit", "text", "text_column")
+# Numbers that some kernels do not have; one value is let pass, as by LIBSVM.
+_WITHOUT = {
+    "gamma": ("linear", "precomputed"),
+    "degree": (None, "rbf", "linear", "sigmoid", "laplacian", "precomputed"),
+    "coef0": (None, "rbf", "linear", "laplacian", "precomputed"),
+}
 _SHOWN = 10
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -41,6 +48,7 @@ class Search:
         from symsvm.tuning import tune
 
         s, output = self.settings, self.output
+        _check_scoring(s["scoring"])
         table = read_table(
             s["file"],
             targets=self.kind in REGRESSIONS,
@@ -90,6 +98,11 @@ class Search:
             given.setdefault("gamma", [s["default_gamma"]])
         searched = {name: values for name, values in given.items() if len(values) > 1}
         fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
+        for name in searched:
+            if not self.kind.startswith("linear") and s["kernel"] in _WITHOUT.get(name, ()):
+                raise Refused(
+                    f"--{name} means nothing to the {s['kernel'] or 'rbf'} kernel: give it one value or none."
+                )
         if not searched:
             raise Refused("there is nothing to search: give several values, such as -c 0.1,1,10.")
         return searched, fixed
@@ -127,7 +140,12 @@ class Search:
                 ("", "") if cell["mean_score"] is None else (f"{cell['mean_score']:.4f}", f"{cell['std_score']:.4f}")
             )
             rows.append(
-                (*(_shown(cell["params"][name]) for name in names), *score, f"{cell['seconds']:.3g}", cell["status"])
+                (
+                    *(_shown(cell["params"][name]) for name in names),
+                    *score,
+                    f"{cell['seconds']:.3g}",
+                    _word(cell["status"]),
+                )
             )
         more = f", the first {_SHOWN}" if len(order) > _SHOWN else ""
         title = f"{len(order)} cells in {found['folds']} folds, {found['seconds']:.3g} s; best first{more}"
@@ -140,6 +158,10 @@ class Search:
                 width=self.output.width,
             )
         )
+        failed = [cell["status"] for cell in found["cells"] if cell["status"].startswith("failed: ")]
+        if failed:
+            reason = " ".join(failed[0].removeprefix("failed: ").split())
+            self.output.note(f"{len(failed)} of {len(order)} cells failed; the first: {reason}")
         best = ", ".join(f"{name} = {_shown(value)}" for name, value in found["best_params"].items())
         self.output.show(styled(("best: ", "bold"), (best, "bold green"), f", score {found['best_score']:.4f}"))
 
@@ -216,6 +238,19 @@ def partly(tuning, prefix):
         named = ", ".join(f"{name.removeprefix(prefix)} = {_shown(v)}" for name, v in tuning.params[best].items())
         text += f"; in {folds.max()} of {scores.shape[1]} folds the best is {named} with {means[best]:.4f}"
     return f"{text}; nothing was written."
+
+
+def _word(status):
+    """A status without its reason, which is too long for a column."""
+    return status.partition(":")[0]
+
+
+def _check_scoring(name):
+    from sklearn.metrics import get_scorer_names
+
+    if name is not None and name not in get_scorer_names():
+        near = ", ".join(difflib.get_close_matches(name, get_scorer_names(), 3, 0.0))
+        raise Refused(f"--scoring must be a score of scikit-learn's, got {name!r}; {near}?")
 
 
 def _shown(value):
