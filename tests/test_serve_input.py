@@ -324,6 +324,22 @@ def test_too_many_bodies(tmp_path):
         assert client.post("/", json=body).status_code == 200  # what was held is free again
 
 
+def test_too_many_connections(tmp_path):
+    path = tmp_path / "text.symsvm"
+    symsvm.save(MODELS["text"](), path)
+    with serving(path, max_connections=2) as client:
+        assert client.get("/healthz").status_code == 200
+        place = client.base_url.host, client.base_url.port
+        with socket.create_connection(place), httpx.Client(base_url=client.base_url) as third:
+            wait_for(lambda: len(client.server.server_state.connections) == 2)
+            answer = third.post("/", json={"post_text": "orbit"})
+            check(answer, 503, None)
+            assert answer.headers["retry-after"] == "1"
+            assert answer.headers["connection"] == "close"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert client.get("/healthz").status_code == 200  # the third was closed
+
+
 def test_a_client_that_does_not_read():
     """Its answer is given up when it does not take a piece in time."""
     sent = []

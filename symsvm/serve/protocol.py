@@ -9,6 +9,8 @@ from symsvm.serve.problem import Problem, answer
 
 __all__ = ["protocol"]
 
+_CLOSE = {"connection": "close"}
+
 
 def protocol(settings):
     """The class of connections with the limits of `settings`."""
@@ -18,6 +20,10 @@ def protocol(settings):
     upgrade = _written(
         Problem(400, "upgrade", "a request with a body must not ask for an upgrade: leave it out.", field="upgrade")
     )
+    crowded = answer(
+        Problem(503, "busy", "too many connections are open: try again.", headers={"retry-after": "1", **_CLOSE})
+    )
+    crowded.raw_headers.extend(HEADERS)
 
     class Protocol(HttpToolsProtocol):
         """A connection that ends when a request's headers are too many or too late, or when nobody reads the answer.
@@ -102,6 +108,8 @@ def protocol(settings):
             if self.parser.should_upgrade() and any(_is_body(*header) for header in self.headers):
                 self._refusal = upgrade
                 raise ValueError("upgrade")
+            if len(self.connections) > settings.max_connections:
+                self.app = crowded  # which closes the connection
             self._size, self._in_body, self._brought = 0, True, True
             super().on_headers_complete()
 
@@ -137,7 +145,8 @@ def _is_body(name, value):
 
 def _written(problem):
     """The bytes of an answer to what never comes to the application."""
+    problem.headers |= _CLOSE
     response = answer(problem)
-    headers = [*response.raw_headers, *HEADERS, (b"connection", b"close")]
+    headers = [*response.raw_headers, *HEADERS]
     first = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}".encode()
     return b"\r\n".join([first, *(name + b": " + value for name, value in headers), b"", response.body])

@@ -34,7 +34,6 @@ def server(app, settings):
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=settings.max_connections,
         timeout_keep_alive=settings.keep_alive,
         timeout_graceful_shutdown=settings.shutdown_timeout,
     )
