@@ -85,6 +85,7 @@ def test_usage(good, tmp_path):
         (["train", points, "--kernel", "rbff"], "'rbf'?"),
         (["train", points, "-c", -1], "'-1' is not a positive number"),
         (["train", points, "--nu", 0.5], "--nu does not belong to --type c-svc"),
+        (["train", points, "-s", "svr", "-w1", 5], "--class-weight does not belong to --type svr"),
         (["train", points, "--solver", "smoo"], "'smo'"),
         (["train", points, "-o", tmp_path / "m.pkl"], "the ending must be"),
         (["train", points, "-o", tmp_path / "no" / "m.symsvm"], "there is no directory"),
@@ -115,6 +116,8 @@ def test_data_that_cannot_be_learned_from(tmp_path):
     write(tmp_path / "one.svm", np.ones((5, 2)), np.ones(5))
     assert "all 5 points are of the class 1" in run("train", tmp_path / "one.svm", code=3).err
     (tmp_path / "words.csv").write_text("1,a\n2,b\n")
+    os.mkfifo(tmp_path / "pipe.csv")
+    one_sentence(run("train", tmp_path / "pipe.csv", code=3), tmp_path / "pipe.csv")
     assert "are words such as 'a'" in run("train", tmp_path / "words.csv", "-s", "svr", code=3).err
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import stat
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +75,8 @@ def read_table(
         return _texts(file, text_column, labels)[0].first(limit)
     if os.path.isdir(file):
         raise Refused(f"{file} is a directory: for a folder of texts add --text.")
+    if os.path.exists(file) and stat.S_ISFIFO(os.stat(file).st_mode):
+        raise BadData(f"{file}: it is a pipe, and files are read more than once: write it to a file first.")
     if not os.path.exists(file):
         found, _ = _named(file, texts=False)
         X, y = found.X, found.y

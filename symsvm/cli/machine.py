@@ -70,7 +70,7 @@ def estimator_of(settings, y=None):
     if settings.get("probability") and "calibration" not in given:
         given["calibration"] = "sigmoid"
     if settings.get("class_weight"):
-        given["class_weight"] = _weights(settings["class_weight"], y)
+        given["class_weight"] = _weights(settings["class_weight"], y) if "class_weight" in known else None
     if settings.get("shrinking") is not None:
         given["shrinking"] = bool(settings["shrinking"])
     for name in ("shrinking", "cache_size"):  # of LIBSVM; they change nothing
