@@ -18,6 +18,7 @@ import symsvm
 from symsvm.cli.search import partly
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
+from symsvm.solvers.state import State
 from symsvm.tuning import Tuning
 
 
@@ -224,6 +225,14 @@ def interrupting(monkeypatch, owner, name):
         return whole(*arguments, **options)
 
     monkeypatch.setattr(owner, name, interrupted)
+
+
+@pytest.mark.parametrize("words", [["train", "-v", 3], ["bench", "--turns", 1]], ids=["folds", "bench"])
+def test_ctrl_c_ends_all_fits_where_they_are_several(words, tmp_path, monkeypatch):
+    interrupting(monkeypatch, State, "improve")
+    ended = run(*words, three_classes(tmp_path / "p.svm"), code=1)
+    assert ended.err.endswith("interrupted; nothing was written.\n")
+    assert ended.out == ""
 
 
 def test_ctrl_c_in_a_linear_machine(tmp_path, monkeypatch):

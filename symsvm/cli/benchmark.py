@@ -9,6 +9,7 @@ from symsvm.cli.inputs import described, filled, read_table
 from symsvm.cli.machine import REGRESSIONS, SCALES, check_labels, estimator_of, parts_of
 from symsvm.cli.output import grid, styled
 from symsvm.cli.summary import data_line, model_line
+from symsvm.cli.watch import ended_by_ctrl_c
 
 __all__ = ["benchmark", "shown"]
 
@@ -31,7 +32,7 @@ def benchmark(file, settings, turns, out):
         check_labels(table, kind)
     X, y = _scaled(table.X, settings["scale"]), table.y
     ours, theirs = estimator_of(settings, y), _twin(settings, y)
-    with out.heeding():
+    with ended_by_ctrl_c(), out.heeding():
         first = _seconds(lambda: ours.fit(X, y).predict(X))
         times = {"symsvm": [], "scikit-learn": []}
         for _ in range(turns):

@@ -20,7 +20,7 @@ from symsvm.cli.output import styled
 from symsvm.cli.psvm_report import machine_lines, matrix_lines
 from symsvm.cli.scores import kind_of, score_lines, scored, trained_on
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
-from symsvm.cli.watch import Watch
+from symsvm.cli.watch import Watch, ended_by_ctrl_c
 
 __all__ = ["Training"]
 
@@ -165,7 +165,7 @@ class Training:
             raise Refused(f"{table.name} has no labels to cross-validate with: name them with --labels.")
         folds = KFold if self.kind in (*REGRESSIONS, "one-class") else StratifiedKFold
         folds = folds(s["folds"], shuffle=True, random_state=s["seed"])
-        with output.heeding():
+        with ended_by_ctrl_c(), output.heeding():
             predicted = cross_val_predict(self._model(table), self._points(table), table.y, cv=folds)
         self.document["folds"] = s["folds"]
         if self.kind not in REGRESSIONS:

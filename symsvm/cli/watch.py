@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "ended_by_ctrl_c"]
 
 
 class Watch:
@@ -162,7 +162,26 @@ class Watch:
 
 
 class _Cut(BaseException):
-    """Ctrl-C while probabilities are calibrated; no solver may take it for a wish to stop early."""
+    """Ctrl-C where a fit is one of several; no solver may take it for a wish to stop early."""
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c():
+    """Let Ctrl-C end all that is inside: of a solver that has a point by then, it would end one fit of several."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears signals
+        return
+
+    def cut(*_):
+        raise _Cut
+
+    before = signal.signal(signal.SIGINT, cut)
+    try:
+        yield
+    except _Cut:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _problems(machine, y):
