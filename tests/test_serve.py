@@ -197,6 +197,8 @@ def test_every_model_is_described_as_json(files, name):
     machine = model[-1] if hasattr(model, "steps") else model
     assert told["estimator"] == type(machine).__name__
     assert told["parameters"] == machine.get_params(deep=False)
+    if "text" in name:
+        assert told["steps"][0]["parameters"]["dtype"] == "float64"
 
 
 def test_explanations_over_http(text):

@@ -47,6 +47,8 @@ def _told(value):
         return [_told(item) for item in value]
     if isinstance(value, Kernel):
         return repr(value)
+    if isinstance(value, type):  # the dtype of a vectoriser
+        return value.__name__
     if callable(value) or isinstance(value, np.ndarray):
         return type(value).__name__
     return plain(value)
