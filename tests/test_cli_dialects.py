@@ -126,6 +126,12 @@ def test_psvms_flags_and_defaults(home):
     assert "given twice" in psvm(home, "--kernel-gamma", 1, "-g", 2, code=2).err
 
 
+def test_psvms_predictions_are_printed_also_where_it_is_quiet(home):
+    quiet = run("train", home / "two", "--predict-attributes", home / "two", "-q").out.split()
+    assert len(quiet) == 60
+    assert set(quiet) == {"-1", "1"}
+
+
 def test_psvms_models_in_and_out(home, tmp_path):
     psvm(home, "--model-out", tmp_path / "m.symsvm", "--kernel-gamma", 0.5)
     predict = ["--predict-attributes", home / "images"]

@@ -150,7 +150,9 @@ class Training:
         )
         predicted = model.predict(fitting(model, table))
         self.document["predictions"] = predicted
-        self.output.show("Predictions:", *(str(label) for label in predicted.tolist()))
+        self.output.show("Predictions:")
+        for label in predicted.tolist():
+            self.output.answer(label)
 
     def cross_validate(self):
         """Print what LIBSVM prints for -v: the accuracy, or the error, of points that were held out."""
