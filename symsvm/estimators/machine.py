@@ -146,6 +146,7 @@ class KernelMachine(Certified):
 
     def _keep(self, X, support, solutions):
         """Keep support vectors and what the solutions say; certificates are computed when they are read."""
+        vars(self).pop("_interrupted", None)  # a word between the problems of one fit
         self.support_ = support.astype("int32")
         self.support_vectors_ = X[support] if self._kernel is not None else np.empty((0, 0))
         self._fitted = X if callable(self.kernel) and self._kernel is None else None
