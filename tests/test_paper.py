@@ -295,7 +295,7 @@ def test_symbolic_hyper_parameters_stay_connected():
     assert value()[1] == pytest.approx((above - below) / (2 * h), rel=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 def test_the_whole_machine_on_jax(dtype):
     """Everything a user calls, on the other backend and in both types, against Numba in float64."""
     numba, jax = (

@@ -39,9 +39,9 @@ FEASIBLE_SETS = {
 OFTEN = ("shifted hyperplane", "half space")
 
 
-# Each compiles for seconds: on JAX one of the sets with an equality stands for all.
+# Each compiles for seconds: one of the sets with an equality stands for all.
 CASES = [
-    pytest.param(name, region, mode, marks=[pytest.mark.slow] if mode == "JAX" and region in OFTEN else [])
+    pytest.param(name, region, mode, marks=[pytest.mark.slow] if region in OFTEN else [])
     for region, name, mode in itertools.product(FEASIBLE_SETS, SOLVERS, MODES)
 ]
 
