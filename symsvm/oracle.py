@@ -79,28 +79,30 @@ class Oracle:
         small = np.shape(A)[0] * np.shape(B)[0] < SMALL
         if small or self._mode is not get_mode("NUMBA"):
             A, B = (_written(A),) * 2 if A is B else (_written(A), _written(B))
-        is_dense = not (hasattr(A, "tocsr") or hasattr(B, "tocsr"))
-        form = self._symbols.form(centred=is_dense) if self._mode is get_mode("NUMBA") else None
+        is_centred = not (hasattr(A, "tocsr") or hasattr(B, "tocsr"))
+        form = self._symbols.form(is_centred) if self._mode is get_mode("NUMBA") else None
         if form is None:
             return _Graph(self, _written(A), _written(B))
         # For a few points NumPy is done before any loop is compiled.
-        return self._pairs(_Few if small else Pairs, *self._bind(form, A, B))
+        return self._pairs(_Few if small else Pairs, is_centred, *self._bind(form, A, B))
 
-    def _pairs(self, kind, form, kinds, *bound):
-        loops = self._symbols.loops.setdefault((form is self._symbols.form(centred=True), kinds), {})
-        return kind(form, kinds, *bound, dtype=self.dtype, loops=loops)
+    def _pairs(self, kind, is_centred, *bound):
+        """Pairs of a kind, with the loops that others of the same form and storage have compiled."""
+        pairs = kind(self._symbols.form(is_centred), *bound, dtype=self.dtype, is_centred=is_centred)
+        pairs.loops = self._symbols.loops.setdefault((is_centred, pairs.kinds), {})
+        return pairs
 
     def like(self, pairs):
         """The same pairs in the type of this oracle, from those that another one of the same kernel has bound."""
         if isinstance(pairs, Pairs):
-            form = self._symbols.form(centred=all(kind == ("dense", "dense") for kind in pairs.kinds))
-            return self._pairs(type(pairs), form, pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape)
+            bound = pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape
+            return self._pairs(type(pairs), pairs.is_centred, *bound)
         if isinstance(pairs, _Graph):
             return _Graph(self, pairs.A, pairs.B)
         return _Matrix(pairs.gram, pairs.A, pairs.B, self.dtype)
 
     def _bind(self, form, A, B):
-        """The form, and the numbers in it for these points."""
+        """The storage of a form's channels, and the numbers in it for these points."""
         same = A is B
         A = _stored(A, self.dtype)
         B = A if same else _stored(B, self.dtype)
@@ -119,7 +121,7 @@ class Oracle:
             kinds.append(tuple(kind))
         number = np.dtype(self.dtype).type
         data += [value if value.ndim else number(value) for value in values]
-        return form, tuple(kinds), data, A.shape[0], B.shape[0]
+        return tuple(kinds), data, A.shape[0], B.shape[0]
 
     def _evaluate(self, form, A, B):
         """The values of the parts of a form."""
@@ -241,9 +243,9 @@ class Pairs:
     `rows` and `columns` choose points by index, all of them by default; what is not chosen costs nothing.
     """
 
-    def __init__(self, form, kinds, data, m, n, *, dtype, loops):
+    def __init__(self, form, kinds, data, m, n, *, dtype, is_centred):
         self.form, self.kinds, self.data, self.shape, self.dtype = form, kinds, data, (m, n), dtype
-        self._loops = loops  # what was compiled for this form, whatever the points
+        self.is_centred, self.loops = is_centred, {}
 
     def block(self, rows=None, columns=None, out=None):
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
@@ -275,14 +277,14 @@ class Pairs:
         from symsvm.ops.alone import alone, on_one_core  # Numba is loaded when it is first needed
         from symsvm.ops.tiles import compile_tiles
 
-        if want not in self._loops:
+        if want not in self.loops:
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
             tiles, _ = compile_tiles(form.epilogue, hs, *counts, want, self.kinds)
-            self._loops[want] = alone(tiles)
+            self.loops[want] = alone(tiles)
         with on_one_core() if len(rows) * len(columns) * self._cost < _SHORT else contextlib.nullcontext():
-            self._loops[want](rows, columns, *self.data, q, out)
+            self.loops[want](rows, columns, *self.data, q, out)
 
     @functools.cached_property
     def _cost(self):

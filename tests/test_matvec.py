@@ -447,3 +447,20 @@ def test_oracles_without_loops_of_their_own(kernel):
         np.testing.assert_allclose(made.block(rows, columns), right, rtol=1e-12)
         q = RNG.normal(size=(right.shape[1], 2))
         np.testing.assert_allclose(made.matvec(q, rows, columns), right @ q, rtol=1e-11, atol=1e-12)
+
+
+def test_pairs_in_another_type_have_the_form_that_they_were_bound_with():
+    """CSR points that a kernel scales are stored densely, and are not centred all the same."""
+    points = scipy.sparse.random(1200, 6, density=0.5, random_state=0, format="csr")
+    scale = np.linspace(0.5, 2.0, 6)
+    kernel = pair_kernel(lambda x, z, scale: pt.exp(-((x / scale - z / scale) ** 2).sum()), scale=scale)
+    double = Oracle(kernel).pairs(points, points)
+    single = Oracle(kernel, dtype="float32").like(double)
+    assert double.kinds == (("dense", "dense"),)
+    assert not double.is_centred
+    assert not single.is_centred
+    some = np.arange(20)
+    Z = points[some].toarray() / scale
+    expected = np.exp(-((Z[:, None] - Z) ** 2).sum(axis=-1))
+    assert double.block(some, some) == pytest.approx(expected, abs=1e-14)
+    assert single.block(some, some) == pytest.approx(expected, abs=1e-5)

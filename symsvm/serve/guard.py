@@ -64,7 +64,7 @@ class Guard:
                 await self.app(scope, receive, reply)
         except _TooSlow:
             log.warning("a client did not take its answer in time")
-        except Exception:
+        except Exception:  # the log has it; the client is told nothing of the inside
             log.exception("a request to %s failed", getattr(scope.get("route"), "path", "an unknown route"))
             if not reply.status:
                 await answer(Problem(500, "internal", "something went wrong inside."))(scope, receive, reply)

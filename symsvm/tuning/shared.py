@@ -116,7 +116,7 @@ class Session:
 class _Bound:
     """Some of the points, in the order of a fit; pairs of classes are parts of them."""
 
-    keeps, kept = False, None  # the session keeps what there is to keep
+    keeps, kept = False, None  # what there is to keep is kept for all fits of a fold
 
     def __init__(self, kernel, rows, *, is_whole=True):
         self.kernel, self.rows, self.is_whole = kernel, rows, is_whole
