@@ -33,6 +33,7 @@ ORDER = (
     "rewrites",
     "matvec",
     "compiler",
+    "pairs",
     "oracle",
     "loops",
     "gram",

@@ -22,6 +22,7 @@ from symsvm.compiler import function, resolve_mode
 from symsvm.matvec import kernel_matvec
 from symsvm.ops import KernelMatvec, factor
 from symsvm.oracle import Oracle
+from symsvm.pairs import Pairs
 from symsvm.rewrites import lift, tile
 
 PLAIN = get_mode("FAST_COMPILE").excluding("symsvm")
@@ -389,7 +390,7 @@ def test_pairs(storage, monkeypatch):
     A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.5) for n in (70, 600))
     sides = (A, B) if storage == "dense" else map(scipy.sparse.csr_matrix, (A, B))
     pairs = Oracle(RBF(0.8)).pairs(*sides)
-    assert isinstance(pairs, oracles.Pairs)
+    assert isinstance(pairs, Pairs)
     K = plain(RBF(0.8), A, B)
     for rows, columns in CHOICES.values():
         check_chosen(pairs, K, rows, columns)
