@@ -12,11 +12,27 @@ import pytest
 from problems import KERNELS, overlapping
 from pytensor.scan import foldl
 
-from symsvm import CSVC, RBF, Objective, ProjectedGradient, SVM_parallel, compile, explain, pair_kernel, sum_over
-from symsvm.compiler import value_and_grad
+from symsvm import (
+    CSVC,
+    RBF,
+    SVC,
+    SVR,
+    NuSVC,
+    NuSVR,
+    Objective,
+    OneClassSVM,
+    ProjectedGradient,
+    SVM_parallel,
+    compile,
+    explain,
+    pair_kernel,
+    sum_over,
+)
+from symsvm.compiler import function, value_and_grad
 from symsvm.explanation.formula import Formula
 from symsvm.explanation.reading import Reader
-from symsvm.objectives import dual
+from symsvm.graphs import leaves
+from symsvm.objectives import csvc, dual, machine_dual, nu_svc, nu_svr, one_class, svr
 from symsvm.rewrites import PASSES, lift, stages, tile
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
@@ -58,6 +74,61 @@ def test_csvc():
     assert "1 product with a matrix" in step
     assert "Backend: NUMBA" in step
     assert "not compiled yet" in step.replace("\n ", "")
+
+
+MACHINES = {
+    "csvc": (lambda y: (csvc(y, 2.0), machine_dual.csvc(RBF(0.5), 2.0))),
+    "csvc without intercept": (
+        lambda y: (csvc(y, 2.0, intercept=False), machine_dual.csvc(RBF(0.5), 2.0, intercept=False))
+    ),
+    "nu_svc": (lambda y: (nu_svc(y, 0.4), machine_dual.nu_svc(RBF(0.5), 0.4))),
+    "svr": (lambda y: (svr(y, 2.0, 0.1), machine_dual.svr(RBF(0.5), 2.0, 0.1))),
+    "svr without intercept": (
+        lambda y: (svr(y, 2.0, 0.1, intercept=False), machine_dual.svr(RBF(0.5), 2.0, 0.1, intercept=False))
+    ),
+    "nu_svr": (lambda y: (nu_svr(y, 2.0, 0.4), machine_dual.nu_svr(RBF(0.5), 2.0, 0.4))),
+    "one_class": (lambda y: (one_class(np.ones(len(y)), 0.4), machine_dual.one_class(RBF(0.5), 0.4))),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_duals_in_symbols_are_those_that_are_solved(name):
+    """W and the sums of the equalities at a point, and the bounds, are those of the program of the same machine."""
+    problem = overlapping()
+    program, objective = MACHINES[name](problem.y)
+    signs = problem.y if "svc" in name else np.repeat([1.0, -1.0], program.m)[: program.n]  # z = signs * lam
+    z = program.start() + 0.1 * np.random.default_rng(0).normal(size=program.n)
+    beta = program.weights(z)
+    K = RBF(0.5)(problem.X, problem.X).eval(mode="FAST_COMPILE")
+    given = {"lam": signs * z, "X": problem.X, "y": problem.y}
+    a, c = objective.equality or (pt.zeros((0, 1)), pt.zeros(0))
+    outputs = [*lift([objective.value]), pt.atleast_2d(a), pt.atleast_1d(c)]
+    inputs = [v for v in leaves([*outputs, objective.variable])[0] if v.name in given]
+    W, A, totals = function(inputs, outputs, mode="FAST_COMPILE")(*(given[v.name] for v in inputs))
+    assert W == pytest.approx(program.value(K @ beta, z), rel=1e-12)
+    ends = np.sort([signs * program.lower, signs * program.upper], axis=0)
+    np.testing.assert_array_equal(ends, np.broadcast_to([[0.0], [objective.upper.data]], ends.shape))
+    sums = [abs(z[program.group == g].sum() - total) for g, total in enumerate(program.total)]
+    np.testing.assert_allclose(np.abs(A @ (signs * z) - totals) if len(totals) else [], sums, atol=1e-12)
+
+
+def test_estimators_show_their_own_dual():
+    text = explain(SVR(kernel=RBF(0.5), C=3.0))
+    assert text.startswith("SVR(W of lam = (alpha, alpha'), 0 <= lam <= 3, sum of alpha = sum of alpha')\n")
+    assert "W = epsilon * sum(lam) - sum(y * u) + 0.5 * sum over the rows (a_i of u, x_i) of\n" in text
+    drawn = " ".join(ElementTree.fromstring(explain(SVR(kernel=RBF(0.5)), format="svg")).itertext())
+    assert "W = epsilon * sum(lam) - sum(y * u) + 0.5 * f" in re.sub(r"\s+", " ", drawn)
+    assert "  grad W = epsilon + place(y - Kq, [len(y):]) + place(-y + Kq, [:len(y)])\n" in text
+    assert "  q = lam[:len(y)] - lam[len(y):]\n" in text
+    assert "grad W = place(y - Kq, [len(y):]) + place(-y + Kq, [:len(y)])" in explain(NuSVR(kernel=RBF(0.5)))
+    embedded = explain(SVC(kernel=RBF(0.5), penalize_intercept=True))
+    assert "CSVC(W of lam, 0 <= lam <= 1)\n" in embedded
+    assert "/ (2 * sigma**2)) + c)\n" in embedded
+    assert repr(NuSVC(kernel=RBF(0.5), nu=0.2).objective_).endswith("sum of lam over each class = 0.1 m)")
+    machine = OneClassSVM()
+    with pytest.raises(AttributeError, match="fit first, or give a Kernel object"):
+        machine.explain()
+    assert repr(machine.fit(overlapping().X).objective_).endswith("sum of lam = 0.5 m)")
 
 
 def test_a_custom_objective():

@@ -8,7 +8,7 @@ from symsvm.cli.summary import fitted, fitted_lines, model_line, problem_table
 
 __all__ = ["decision_explained", "model_explained"]
 
-_HEADING = "What the compiler makes of the kernel, in the dual problem of a classifier:"
+_HEADING = "The dual problem of the machine, and what the compiler makes of it:"
 
 
 def model_explained(model, form, path, out):

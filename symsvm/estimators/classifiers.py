@@ -11,7 +11,7 @@ from symsvm.estimators.calibration import Calibration
 from symsvm.estimators.certified import votes
 from symsvm.estimators.machine import KernelMachine
 from symsvm.estimators.weights import weighted_classes
-from symsvm.objectives import csvc, nu_svc
+from symsvm.objectives import csvc, machine_dual, nu_svc
 from symsvm.solvers.one_vs_one import solve_pairs
 from symsvm.validation import choice, number
 
@@ -264,6 +264,9 @@ class SVC(_Classifier):
     def _program(self, signs, weights):
         return csvc(signs, number(self.C, "C", positive=True) * weights, intercept=self._intercept == "free")
 
+    def _dual(self, kernel):
+        return machine_dual.csvc(kernel, self.C, intercept=self._intercept == "free")
+
 
 class NuSVC(_Classifier):
     """nu-support vector classification: nu bounds the part of margin errors above and of support vectors below.
@@ -330,6 +333,9 @@ class NuSVC(_Classifier):
         lighter = min(weights[signs > 0], weights[signs < 0], key=np.sum)
         # In units of the lighter class's weights: tol is a difference of sums of them.
         return nu_svc(signs, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
+
+    def _dual(self, kernel):
+        return machine_dual.nu_svc(kernel, self.nu)
 
     def _scaled(self, solution):
         """With the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2.

@@ -180,15 +180,16 @@ class KernelMachine(Certified):
             raise AttributeError("coef_ is only available when using a linear kernel")
         return self._coefficients().T @ self.support_vectors_
 
-    def explain(self, format="text"):
-        """What becomes of the objective: see `symsvm.explain`."""
-        import pytensor.tensor as pt
-
-        from symsvm.explanation import explain
-        from symsvm.objectives import CSVC
-
+    @property
+    def objective_(self):
+        """The dual problem of the machine in symbols, over lam, X and y, for points of weight 1."""
         kernel = self._kernel if getattr(self, "_kernel", None) is not None else self.kernel
         if not isinstance(kernel, Kernel):
-            raise ValueError("explain needs a kernel with an expression: fit first, or give a Kernel object.")
-        lam, y, X = pt.dvector("lam"), pt.dvector("y"), pt.dmatrix("X")
-        return explain(CSVC(lam, X, y, getattr(self, "C", 1.0), kernel), format=format)
+            raise AttributeError("objective_ needs a kernel with an expression: fit first, or give a Kernel object.")
+        return self._dual(self._embedded(kernel))
+
+    def explain(self, format="text"):
+        """The dual problem of the machine and what the compiler makes of it: see `symsvm.explain`."""
+        from symsvm.explanation import explain
+
+        return explain(self, format=format)

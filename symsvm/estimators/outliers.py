@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.machine import KernelMachine
 from symsvm.estimators.weights import sample_weights
-from symsvm.objectives import one_class
+from symsvm.objectives import machine_dual, one_class
 
 __all__ = ["OneClassSVM"]
 
@@ -77,6 +77,9 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         self.intercept_ = np.array([solution.b + 1e-10 * abs(solution.b)])
         self.offset_ = -self.intercept_
         return self
+
+    def _dual(self, kernel):
+        return machine_dual.one_class(kernel, self.nu)
 
     def _coefficients(self):
         return self.dual_coef_.T

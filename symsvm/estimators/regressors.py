@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.machine import KernelMachine
 from symsvm.estimators.weights import sample_weights
-from symsvm.objectives import nu_svr, svr
+from symsvm.objectives import machine_dual, nu_svr, svr
 from symsvm.validation import number
 
 __all__ = ["SVR", "NuSVR"]
@@ -112,6 +112,9 @@ class SVR(_Regressor):
         C = number(self.C, "C", positive=True) * weights
         return svr(y, C, self.epsilon, intercept=self._intercept == "free")
 
+    def _dual(self, kernel):
+        return machine_dual.svr(kernel, self.C, self.epsilon, intercept=self._intercept == "free")
+
 
 class NuSVR(_Regressor):
     """nu-support vector regression: epsilon is found, nu bounds the part of points outside the tube from above.
@@ -161,6 +164,9 @@ class NuSVR(_Regressor):
 
     def _program(self, y, weights):
         return nu_svr(y, self.C, self.nu, weights)
+
+    def _dual(self, kernel):
+        return machine_dual.nu_svr(kernel, self.C, self.nu)
 
     def _offset(self, solution):
         """With the multipliers of alpha and alpha', b + epsilon and b - epsilon."""

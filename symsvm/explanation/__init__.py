@@ -20,7 +20,8 @@ def explain(x, format="text"):
 
     Parameters
     ----------
-    x : an `Objective`, a `Program`, an `SVM_parallel`, or anything with a `program_` or an `objective_`.
+    x : an `Objective`, a `Program`, an `SVM_parallel`, an estimator over a kernel (for its dual problem), or
+        anything with a `program_` or an `objective_`.
     format : "text", "svg" (a picture of the graph before and after) or "html" (a page with both, which loads nothing).
         The pictures are drawn here: they need no other program.
 

@@ -124,7 +124,7 @@ class Formula:
     def _sum(self, term):
         texts = self._operands(term, _PRODUCT if term.label == (-1,) else _MATMUL)
         parts, rank = list(zip(term.label, texts, strict=True)), _SUM
-        opened = [i for i, arg in enumerate(term.args) if arg not in self.names and _is_open(arg)]
+        opened = [i for i, arg in enumerate(term.args) if self._is_open(arg)]
         if len(opened) == 1 and len(parts) > 1:  # a loop reaches to the end: it comes last, without parentheses
             sign, text = parts.pop(opened[0])
             parts.append((sign, text[1:-1]))
@@ -133,11 +133,19 @@ class Formula:
         text = f"-{first[1]}" if first[0] < 0 else first[1]
         return text + "".join(f" {'-' if sign < 0 else '+'} {part}" for sign, part in rest), rank
 
+    def _is_open(self, term):
+        """Whether the text of a term ends in a loop, which has no end of its own; one with a line has its name."""
+        if term in self.names or term.kind == "loop":
+            return term not in self.names
+        if term.kind == "sum":
+            return len(term.args) > 1 and sum(map(self._is_open, term.args)) == 1
+        return term.kind == "product" and term.label == len(term.args) and sum(map(self._is_open, term.args)) == 1
+
     def _product(self, term):
         term = self._grouped(term)
         texts, n = list(self._operands(term, _POWER)), term.label
         above, below, rank = texts[:n], texts[n:], _PRODUCT
-        opened = [i for i in range(n) if term.args[i] not in self.names and _is_open(term.args[i])]
+        opened = [i for i in range(n) if self._is_open(term.args[i])]
         if len(opened) == 1 and not below:
             above.append(above.pop(opened[0])[1:-1])
             rank = _LOOP
@@ -195,6 +203,11 @@ class Formula:
         entries = ", ".join(term.label).format(*(self._part(arg, _LOOP) for arg in terms))
         return f"{self._part(source, _ATOM)}[{entries}]", _ATOM
 
+    def _place(self, term):
+        u, *terms = term.args
+        (entry,) = term.label
+        return f"place({self._part(u, _LOOP)}, [{entry.format(*(self._part(arg, _LOOP) for arg in terms))}])", _ATOM
+
     def _lookup(self, term):
         source, *indices = self._operands(term, _LOOP)
         return f"{source}[{', '.join(indices)}]", _ATOM
@@ -214,15 +227,6 @@ class Formula:
         begin = f", {label.states[0]} from {self._part(start[0], _LOOP)}," if start else ""
         text = f"{label.kind} over the rows ({', '.join(rows)}){begin} of\n{self._part(body, _LOOP)}"
         return text, _LOOP
-
-
-def _is_open(term):
-    """Whether the text of a term ends in a loop, which has no end of its own."""
-    if term.kind == "loop":
-        return True
-    if term.kind == "sum":
-        return len(term.args) > 1 and sum(map(_is_open, term.args)) == 1
-    return term.kind == "product" and term.label == len(term.args) and sum(map(_is_open, term.args)) == 1
 
 
 def _is_small(term):

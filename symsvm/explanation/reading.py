@@ -1,7 +1,6 @@
 """Reading: from a PyTensor graph, of either version, to the terms that a person would write."""
 
 import math
-import re
 
 import numpy as np
 import pytensor.scalar as ps
@@ -13,8 +12,9 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, get_idx_list
+from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 
+from symsvm.explanation.indexing import length, read_index, read_lookup, read_part
 from symsvm.explanation.scans import read_loop
 from symsvm.explanation.terms import Operand, Terms
 from symsvm.graphs import varies
@@ -176,7 +176,7 @@ class Reader:
 
     def _blockwise(self, v, node):
         if isinstance(node.op.core_op, Subtensor):
-            return self._advanced(v, node)
+            return read_lookup(self, v, node)
         if not isinstance(node.op.core_op, Dot):
             return self._call(v, node, type(node.op.core_op).__name__.lower())
         a, b = node.inputs
@@ -209,64 +209,16 @@ class Reader:
         return (term, own) if own == wide else self._filled(term, wide)
 
     def _shape_i(self, v, node):
-        return self._length(*self.placed(node.inputs[0]), node.op.i)
-
-    def _length(self, term, own, axis):
-        if axis not in own:
-            return self.terms.number(1), ()
-        return self.terms.make("length", own.index(axis), (term,)), ()
+        return length(self, *self.placed(node.inputs[0]), node.op.i)
 
     def _shape(self, v, node):
         if v.type.shape == (1,):
-            return self._length(*self.placed(node.inputs[0]), 0)
+            return length(self, *self.placed(node.inputs[0]), 0)
         return self.terms.make("call", ("shape", None), (self.read(node.inputs[0]),), 1), (0,)
 
     def _subtensor(self, v, node):
         found = last_state(v)
-        if found is not None:
-            return read_loop(self, v, *found, last=True)
-        entries = get_idx_list(node.inputs, node.op.idx_list)
-        source = node.inputs[0]
-        while source.owner is not None and isinstance(source.owner.op, Elemwise) and len(source.owner.inputs) == 1:
-            source = source.owner.inputs[0]  # a cast of a shape
-        first = entries[0]
-        if source.owner is not None and isinstance(source.owner.op, Shape) and not isinstance(first, slice):
-            return self._length(*self.placed(source.owner.inputs[0]), int(self.read(first).label))
-        term, own = self.placed(node.inputs[0])
-        texts, args, axes, dim = [], [term], [], 0
-        for axis in range(node.inputs[0].ndim):
-            entry = entries[axis] if axis < len(entries) else slice(None)
-            if axis in own:
-                texts.append(self._entry(entry, args))
-            if isinstance(entry, slice):
-                axes += [dim] if axis in own else []
-                dim += 1
-        while texts and texts[-1] == ":":
-            texts.pop()
-        if not texts:
-            return term, tuple(axes)
-        return self.terms.make("index", tuple(texts), args, len(axes)), tuple(axes)
-
-    def _entry(self, entry, args):
-        """The text of an index or of a slice, with {} for a term that is added to the arguments."""
-        if isinstance(entry, slice):
-            parts = ["" if part is None else self._entry(part, args) for part in (entry.start, entry.stop, entry.step)]
-            return re.sub("(:.*):$", r"\1", ":".join(parts))
-        if not hasattr(entry, "type"):
-            return str(entry)
-        term = self.read(entry)
-        if term.kind == "number":
-            return f"{term.label:g}"
-        args.append(term)
-        return "{}"
-
-    def _advanced(self, v, node):
-        source, *indices = (u for u in node.inputs if getattr(u.type, "ndim", None) is not None)
-        axes = tuple(sorted(varies(v)))
-        args = [Operand(self.read(source), ())]
-        for term, own in map(self.placed, indices):
-            args.append(Operand(term, tuple(axes.index(a) for a in own)))
-        return self.terms.elementwise("lookup", None, args, len(axes)), axes
+        return read_index(self, node) if found is None else read_loop(self, v, *found, last=True)
 
     def _scan(self, v, node):
         return read_loop(self, v, node, node.outputs.index(v), last=False)
@@ -295,7 +247,8 @@ _METHODS = (
     (Shape_i, Reader._shape_i),
     (Shape, Reader._shape),
     (Subtensor, Reader._subtensor),
-    (AdvancedSubtensor, Reader._advanced),
+    (IncSubtensor, read_part),
+    (AdvancedSubtensor, read_lookup),
     (Scan, Reader._scan),
     (Blockwise, Reader._blockwise),
 )

@@ -121,10 +121,11 @@ def _subject(x):
     program = x if isinstance(x, Program) else getattr(x, "program_", None)
     if program is not None:
         return program.objective, program
-    objective = getattr(x, "objective_", None)
-    if objective is None:
+    if not hasattr(type(x), "objective_") and not hasattr(
+        x, "objective_"
+    ):  # a property says itself why it is not there
         raise TypeError(f"x must be an Objective, a Program, or trained from one, got {x!r}.")
-    return objective, None
+    return x.objective_, None
 
 
 def _given(objective):

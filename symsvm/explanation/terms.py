@@ -13,7 +13,8 @@ class Term:
     """An expression: its kind, what tells it from others of this kind, its operands and how many axes it has.
 
     Kinds are leaf, number, sum (label: the signs), product (label: how many operands multiply, the rest divide), power,
-    compare, call, matmul, form (q.Kq), tiled (K.q in tiles), transpose, index, length and loop.
+    compare, call, matmul, form (q.Kq), tiled (K.q in tiles), transpose, index, place (zeros but for a
+    part), length and loop.
     """
 
     def __init__(self, kind, label, args, places, ndim, names):

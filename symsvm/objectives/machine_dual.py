@@ -1,0 +1,140 @@
+"""MachineDual: the dual of each machine in symbols, for `explain`; a `KernelDual` is the same over numbers.
+
+    minimise W(lam)    subject to    0 <= lam <= upper    and the equalities of the machine
+
+Of a classifier lam_i is the multiplier of the point i, z_i = y_i lam_i the variable of its `QuadraticProgram`. Of a
+regression lam = (alpha, alpha'), z = (alpha, -alpha'). Points have the weight 1.
+"""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from symsvm.objectives import dual
+from symsvm.objectives.objective import Objective
+from symsvm.sums import sum_over
+
+__all__ = ["MachineDual", "csvc", "nu_svc", "nu_svr", "one_class", "svr"]
+
+
+class MachineDual(Objective):
+    """The dual of a machine over symbols.
+
+    Parameters
+    ----------
+    name : what it is the dual of, followed by its variable: "SVR(W of lam".
+    W, lam, upper, equality : as of an `Objective`; the lower bound is 0.
+    kernel : the kernel, with its numbers.
+    sums : the equality in words.
+    """
+
+    def __init__(self, name, W, lam, upper, kernel, equality=None, sums=""):
+        super().__init__(W, lam, 0.0, upper, equality, is_convex=kernel.is_psd)
+        self.kernel, self._text = kernel, f"{name}, 0 <= lam <= {upper:g}{sums and f', {sums}'})"
+
+    def __repr__(self):
+        return self._text
+
+
+def csvc(kernel, C, *, intercept=True):
+    """The dual of the C-SVC (Eq. 21); without an intercept, or with one inside the kernel, there is no equality.
+
+    >>> from symsvm.kernels import Linear
+    >>> csvc(Linear(), 2.0), csvc(Linear(), 2.0, intercept=False)
+    (CSVC(W of lam, 0 <= lam <= 2, a.lam = 0), CSVC(W of lam, 0 <= lam <= 2))
+    """
+    lam, X, y = _symbols()
+    if intercept:
+        return dual.CSVC(lam, X, y, C, kernel)
+    return MachineDual("CSVC(W of lam", dual.W(lam, X, y, _lifted(kernel)), lam, C, kernel)
+
+
+def nu_svc(kernel, nu):
+    """The dual of the nu-SVC: f_1 (Eq. 31), lam_i <= 1, both classes sum to nu m / 2.
+
+    >>> from symsvm.kernels import Linear
+    >>> nu_svc(Linear(), 0.5)
+    NuSVC(W of lam, 0 <= lam <= 1, sum of lam over each class = 0.25 m)
+    """
+    lam, X, y = _symbols()
+    classes = pt.stack([pt.gt(y, 0), pt.lt(y, 0)]).astype("float64")
+    equality = classes, _totals(nu / 2 * X.shape[0])
+    W, sums = dual.f1(lam, X, y, _lifted(kernel)), f"sum of lam over each class = {nu / 2:g} m"
+    return MachineDual("NuSVC(W of lam", W, lam, 1.0, kernel, equality, sums)
+
+
+def svr(kernel, C, epsilon, *, intercept=True):
+    """The dual of epsilon-insensitive regression (Eq. 002:2.14), beta = alpha - alpha'.
+
+        W = epsilon sum_i lam_i - y.beta + 1/2 sum_ij beta_i beta_j K(x_i, x_j)
+
+    >>> from symsvm.kernels import Linear
+    >>> svr(Linear(), 2.0, 0.1)
+    SVR(W of lam = (alpha, alpha'), 0 <= lam <= 2, sum of alpha = sum of alpha')
+    """
+    lam, X, y = _symbols()
+    beta, ones = _difference(lam, y), pt.ones_like(y)
+    epsilon = pytensor.shared(np.asarray(epsilon, dtype="float64"), name="epsilon")
+    W = epsilon * lam.sum() - (y * beta).sum() + _half_form(beta, X, kernel)
+    equality = (pt.concatenate([ones, -ones]), 0.0) if intercept else None
+    return MachineDual(_SVR, W, lam, C, kernel, equality, "sum of alpha = sum of alpha'" if intercept else "")
+
+
+def nu_svr(kernel, C, nu):
+    """The dual of the nu-SVR: as `svr` without epsilon, alpha and alpha' each sum to C nu m / 2.
+
+    >>> from symsvm.kernels import Linear
+    >>> nu_svr(Linear(), 2.0, 0.5)
+    NuSVR(W of lam = (alpha, alpha'), 0 <= lam <= 2, sum of alpha = sum of alpha' = 0.5 m)
+    """
+    lam, X, y = _symbols()
+    beta, ones, zeros = _difference(lam, y), pt.ones_like(y), pt.zeros_like(y)
+    W = -(y * beta).sum() + _half_form(beta, X, kernel)
+    sides = pt.stack([pt.concatenate([ones, zeros]), pt.concatenate([zeros, ones])])
+    sums = f"sum of alpha = sum of alpha' = {C * nu / 2:g} m"
+    return MachineDual(f"Nu{_SVR}", W, lam, C, kernel, (sides, _totals(C * nu / 2 * y.shape[0])), sums)
+
+
+def one_class(kernel, nu):
+    """The dual of the one-class machine: 1/2 sum_ij lam_i lam_j K(x_i, x_j), lam_i <= 1, the sum of lam is nu m.
+
+    >>> from symsvm.kernels import Linear
+    >>> one_class(Linear(), 0.5)
+    OneClassSVM(W of lam, 0 <= lam <= 1, sum of lam = 0.5 m)
+    """
+    lam, X, _ = _symbols()
+    equality = pt.ones_like(lam), nu * X.shape[0]
+    W = _half_form(lam, X, kernel)
+    return MachineDual("OneClassSVM(W of lam", W, lam, 1.0, kernel, equality, f"sum of lam = {nu:g} m")
+
+
+_SVR = "SVR(W of lam = (alpha, alpha')"
+
+
+def _symbols():
+    return pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
+
+
+def _lifted(kernel):
+    """The kernel with its numbers in shared variables, which have names."""
+    return kernel.lift(lambda name, value: pytensor.shared(np.asarray(value, dtype="float64"), name=name))
+
+
+def _difference(lam, y):
+    """beta = alpha - alpha'."""
+    m = y.shape[0]
+    return lam[:m] - lam[m:]
+
+
+def _half_form(beta, X, kernel):
+    """1/2 sum_ij beta_i beta_j K(x_i, x_j)."""
+    lifted = _lifted(kernel)
+
+    def inner(x_i):
+        return sum_over(lambda beta_j, x_j: beta_j * lifted.of(x_i, x_j), beta, X)
+
+    return 0.5 * sum_over(lambda beta_i, x_i: beta_i * inner(x_i), beta, X)
+
+
+def _totals(half):
+    return pt.stack([half, half])
