@@ -23,7 +23,7 @@ _out = section("Output")
 @model_argument
 @file_argument(required=False)
 @data_options
-@section("Data")("--row", type=click.IntRange(min=1), default=1, show_default=True, help="Which point of FILE.")
+@section("Data")("--row", type=click.IntRange(min=1), default=1, show_default=True, help="Which row of FILE, from 1.")
 @_out("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many terms of a decision.")
 @_out(
     "--as",
@@ -39,7 +39,8 @@ _out = section("Output")
 def command(ctx, model, file, row, top, form, output, n_features, trust, as_json, quiet, **data):
     """Explain MODEL: its kernel's formula, the graph before and after the compiler's passes, and its certificate.
 
-    With FILE, explain a decision instead: the terms, of features or of support vectors, that add up to it.
+    With FILE, explain a decision instead: the terms, of features or of support vectors, that add up to it. Support
+    vectors are named by their row in the training file, counted from 1.
     """
     from symsvm.cli.explaining import decision_explained, model_explained
     from symsvm.cli.keeping import check_path, opened

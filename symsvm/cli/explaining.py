@@ -60,8 +60,10 @@ def decision_explained(model, file, data, row, top, out):
 
 
 def _decision(found, top):
-    """A decision and its largest terms, as a dict."""
+    """A decision and its largest terms, as a dict; rows of files, which support vectors are named by, count from 1."""
     terms = [term._asdict() for term in found.top(top)]
+    if found.by == "support vectors":
+        terms = [term | {"name": term["name"] + 1} for term in terms]
     values = {"for": found.label, "against": found.against, "decision": found.decision, "intercept": found.intercept}
     values |= {"probability": found.probability, "by": found.by, "terms": terms}
     return values | {"remainder": found.remainder(top), "left_out": max(0, len(found) - top)}
@@ -72,12 +74,14 @@ def _show(decision, out):
     side += "" if decision["against"] is None else f", negative for {decision['against']}"
     probability = None if decision["probability"] is None else f"{decision['probability']:.4f} for {decision['for']}"
     out.show("", facts([("decision", f"{decision['decision']:.6g}{side}"), ("probability", probability)]))
-    rows = [
-        (t["name"], f"{t['contribution']:.4g}", f"{t['weight']:.4g}", f"{t['value']:.4g}") for t in decision["terms"]
-    ]
+    of_features = decision["by"] == "features"
+    rows = []
+    for term in decision["terms"]:
+        numbers = (f"{term[key]:.4g}" for key in ("contribution", "weight", "value"))
+        rows.append((term["name"] if of_features else f"row {term['name']}", *numbers))
     if decision["left_out"]:
         others = f"{decision['left_out']} other{'s' * (decision['left_out'] > 1)}"
         rows.append((others, f"{decision['remainder']:.4g}", "", ""))
     rows.append(("intercept", f"{decision['intercept']:.4g}", "", ""))
-    name = "feature" if decision["by"] == "features" else "support vector"
+    name = "feature" if of_features else "support vector"
     out.show(grid([name, "contribution", "weight", "value"], rows, width=out.width))
