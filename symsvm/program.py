@@ -33,6 +33,7 @@ class Info:
     W, violation, gap : the objective, the largest KKT violation, the duality gap (None where no primal is known).
     free, bounded : how many support vectors are between their bounds and at one; None where nobody counted.
     rows : kernel rows computed so far, entries / m; None where nobody counted.
+    problem : which of its problems an estimator is at, from 0; None in the run of one alone.
     """
 
     iteration: int
@@ -43,6 +44,7 @@ class Info:
     free: int | None = None
     bounded: int | None = None
     rows: float | None = None
+    problem: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The estimators: scikit-learn's own checks, its figures, and what goes beyond it."""
 
+import copy
 import pickle
 import sys
 
@@ -376,3 +377,57 @@ def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_ones(machine,
 
 def _ctrl_c(info):
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("machine", [SVC(), LinearSVC()], ids=["SVC", "LinearSVC"])
+def test_a_fit_that_is_watched(machine):
+    X, y = load_iris(return_X_y=True)
+    machine, seen = clone(machine), []
+    with machine.watching(seen.append) as watching:
+        machine.fit(X, y)
+        assert (watching.problem, watching.is_solving) == (2, False)
+        assert "_watching" not in vars(copy.deepcopy(machine))
+    assert "_watching" not in vars(machine)
+    told = [[info.iteration for info in seen if info.problem == k] for k in range(3)]
+    assert told == [trace["iteration"].tolist() for trace in machine.trace_]
+    with machine.watching(lambda info: info.problem == 1), pytest.warns(ConvergenceWarning) as caught:
+        machine.fit(X, y)
+    assert len(caught) == 1
+    assert "by the callback" in str(caught[0].message)
+    assert [solution.stopped for solution in machine._solutions] == ["tol", "callback", "callback"]
+    assert all(certificate.infeasibility <= 1e-12 for certificate in machine.certificate_)
+    assert [s.stopped for s in machine.fit(X, y)._solutions] == ["tol"] * 3
+    with pytest.raises(TypeError, match="callback must be a function of an Info, got 3"), machine.watching(3):
+        pass
+
+
+def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    original, calls = sys.modules["symsvm.estimators.machine"].solve_dual, []
+
+    def solve(*args, **options):
+        calls.append(0)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    monkeypatch.setattr("symsvm.estimators.machine.solve_dual", solve)
+    with pytest.raises(KeyboardInterrupt):
+        SVC().fit(X, y)
+    calls.clear()
+    machine = SVC()
+    with machine.watching(lambda info: False), pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
+        machine.fit(X, y)
+    assert len(caught) == 1
+    assert [solution.stopped for solution in machine._solutions] == ["interrupt"] * 3
+    assert [certificate.infeasibility for certificate in machine.certificate_] == [0.0] * 3
+
+
+def test_a_solver_that_goes_alone_tells_nobody():
+    pytest.importorskip("clarabel")
+    X, y = MOONS
+    machine, seen = SVC(solver="qp"), []
+    with machine.watching(seen.append):
+        machine.fit(X, y)
+    assert seen == []
+    assert machine.certificate_.status == "optimal"

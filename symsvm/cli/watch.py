@@ -24,8 +24,8 @@ class Watch:
 
     def __init__(self, output):
         self.output, self.calibrated = output, True
-        self._interrupts, self._inside, self._calibrating = 0, False, False
-        self._bar, self._begins = None, 0
+        self._interrupts, self._calibrating = 0, False
+        self._fit = self._bar = None
 
     @property
     def stopped(self):
@@ -43,13 +43,11 @@ class Watch:
         began = time.perf_counter()
         try:
             with self._listening(), self._drawing(machine, problems):
-                self._attach(machine)
-                model.fit(X, y)
+                with machine.watching(self._look) as self._fit:
+                    model.fit(X, y)
                 if method is not None:
                     self._calibrate(model, X, y, method)
         finally:
-            for name in ("_solve", "_options"):
-                machine.__dict__.pop(name, None)
             machine.verbose = verbose
         self.seconds = time.perf_counter() - began
         return model
@@ -73,43 +71,15 @@ class Watch:
         self._interrupts += 1
         if self._calibrating:
             raise _Cut
-        if self._inside or self._interrupts > 1:
+        if self._interrupts > 1 or (self._fit is not None and self._fit.is_solving):
             raise KeyboardInterrupt  # a solver answers the first one with the point that it has
 
-    # ---- the problems of a fit
-
-    def _attach(self, machine):
-        """Have the machine ask here before each of its problems."""
-        if hasattr(machine, "kernel"):
-            machine._solve = lambda program, gram: self._solved(machine, program, gram)
-        else:
-            machine._options = lambda: self._begun() | type(machine)._options(machine)
-
-    def _solved(self, machine, program, gram):
-        machine._interrupted |= self.stopped
-        try:
-            self._inside = True
-            return type(machine)._solve(machine, program, gram)
-        except KeyboardInterrupt:
-            if self._interrupts > 1:
-                raise
-            machine._interrupted = True  # it came before there was a point
-        finally:
-            self._inside = False
-            self._advance()
-        return type(machine)._solve(machine, program, gram)
-
-    def _begun(self):
-        """What a linear machine's problem has for options, beside its own."""
-        if self._begins:
-            self._advance()
-        self._begins += 1
-        return {"callback": self._look}
+    # ---- the fit
 
     def _look(self, info):
-        """See one iteration of a linear machine; true stops it."""
+        """See one iteration of one of the problems; true stops the fit."""
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], at=f"violation {info.violation:.1e}")
+            self._bar.update(self._bar.task_ids[0], completed=info.problem, at=f"violation {info.violation:.1e}")
         return self.stopped
 
     def _calibrate(self, model, X, y, method):
@@ -155,10 +125,6 @@ class Watch:
             bar.add_task("", total=problems, at="")
             yield
         self._bar = None
-
-    def _advance(self):
-        if self._bar is not None:
-            self._bar.advance(self._bar.task_ids[0])
 
 
 class _Cut(BaseException):

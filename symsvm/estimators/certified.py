@@ -1,17 +1,17 @@
-"""Certified: what every estimator says about its fit, what Ctrl-C does to it, and the votes of pairs of classes."""
+"""Certified: what every estimator says about its fit, and while it goes on; and the votes of pairs of classes."""
 
 import contextlib
 import dataclasses
 import functools
 import itertools
-import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Certified", "after_interrupt", "votes"]
+from symsvm.estimators.watching import Watching
+
+__all__ = ["Certified", "votes"]
 
 
 class Certified(BaseEstimator):
@@ -34,30 +34,50 @@ class Certified(BaseEstimator):
         values = [getattr(solution, name) for solution in self._solutions]
         return values[0] if len(values) == 1 else values
 
+    @contextlib.contextmanager
+    def watching(self, callback):
+        """Have the fits inside a `with` tell a function how far they are; gives a `Watching`.
+
+        The function gets an `Info` each iteration of each problem. A true value ends the fit: the problem under way
+        where it is, and those after it where they begin, feasible all the same, with a ConvergenceWarning. It is no
+        parameter: neither clones (such as those that a search or a calibration fits) nor files have it. The solver "qp"
+        goes alone, and tells nobody.
+
+        >>> from symsvm import SVC
+        >>> machine, seen = SVC(), []
+        >>> with machine.watching(seen.append):
+        ...     _ = machine.fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+        >>> sorted({info.problem for info in seen})
+        [0, 1, 2]
+        """
+        if not callable(callback):
+            raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
+        before = vars(self).get("_watching")
+        self._watching = Watching(callback)
+        try:
+            yield self._watching
+        finally:
+            vars(self).pop("_watching")
+            if before is not None:
+                self._watching = before
+
+    def _begin_fit(self):
+        """A fit begins: what it keeps between its problems is new."""
+        if vars(self).get("_watching") is None or not self._watching.is_watched:
+            self._watching = Watching()
+        self._watching.begin()
+
+    def _end_fit(self):
+        if "_watching" in vars(self) and not self._watching.is_watched:
+            del self._watching
+
     def __getstate__(self):
         """Certificates are made before the training points, which they are made from, are left behind."""
         state = dict(super().__getstate__())
+        state.pop("_watching", None)
         if "_solutions" in state:
             state["_solutions"] = [_settled(solution) for solution in state["_solutions"]]
         return state
-
-
-@contextlib.contextmanager
-def after_interrupt(is_interrupted):
-    """The further options of the next problem of a fit: after Ctrl-C in one before, it ends where it begins.
-
-    What was interrupted has warned; those after it do not.
-    """
-    if not is_interrupted:
-        yield {}
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield {"callback": _interrupt}
-
-
-def _interrupt(info):
-    raise KeyboardInterrupt
 
 
 def _settled(solution):

@@ -1,5 +1,6 @@
 """LinearSVC and LinearSVR: linear machines for many points or features, with scikit-learn's interface."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.calibration import Calibration
-from symsvm.estimators.certified import after_interrupt, votes
+from symsvm.estimators.certified import votes
 from symsvm.estimators.linear_machine import LinearMachine
 from symsvm.estimators.weights import class_weights, sample_weights, weighted_classes
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
@@ -106,6 +107,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         start = getattr(self, "_solutions", None) or None if self.warm_start else None
         fit = {"crammer_singer": self._together, "ovo": self._pairs}.get(self.multi_class, self._rest)
         fit = self._rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit
+        self._begin_fit()
         solutions, coef, intercept = fit(points, labels, C, start)
         # Products with CSR points read the columns of coef_, and would copy it into that order for every one of them.
         order = "F" if hasattr(X, "tocsr") else "C"
@@ -172,11 +174,10 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         self._streams = [Stream(rows.d, lam, u, seen) for u in starts]
         self._solutions, self.n_iter_ = [], 1
 
-    def _solve(self, rows, signs, C, start, solutions):
-        """Solve the problem that comes after these solutions."""
+    def _solve(self, rows, signs, C, start):
+        """Solve the next problem of the fit."""
         options = self._options() | self._intercept_options() | {"loss": self.loss, "penalty": self.penalty}
-        with after_interrupt(any(solution.stopped == "interrupt" for solution in solutions)) as more:
-            return solve_linear(rows, signs, C, start=start, **options, **more)
+        return self._watching.solve(functools.partial(solve_linear, rows, signs, C, start=start, **options))
 
     def _rest(self, X, labels, C, start):
         rows, k = self._rows(X), len(self.classes_)
@@ -184,7 +185,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         for c in range(1, 2) if k == 2 else range(k):
             signs = np.where(labels == c, 1.0, -1.0)
             before = start[len(solutions)] if start is not None and len(start) > len(solutions) else None
-            solutions.append(self._solve(rows, signs, C, before, solutions))
+            solutions.append(self._solve(rows, signs, C, before))
         return solutions, [s.w for s in solutions], [s.intercept for s in solutions]
 
     def _pairs(self, X, labels, C, start):
@@ -193,14 +194,15 @@ class LinearSVC(ClassifierMixin, LinearMachine):
             here = np.flatnonzero((labels == a) | (labels == b))
             signs = np.where(labels[here] == a, 1.0, -1.0)
             before = start[len(solutions)] if start is not None and len(start) > len(solutions) else None
-            solutions.append(self._solve(X[here], signs, C[here], before, solutions))
+            solutions.append(self._solve(X[here], signs, C[here], before))
         return solutions, [s.w for s in solutions], [s.intercept for s in solutions]
 
     def _together(self, X, labels, C, start):
         if self.penalty != "l2" or not self.penalize_intercept:
             raise ValueError("multi_class='crammer_singer' needs penalty='l2' and penalize_intercept=True.")
         options = self._options() | {"intercept": bool(self.fit_intercept), "intercept_scaling": self.intercept_scaling}
-        solution = solve_crammer_singer(X, labels, C, start=None if start is None else start[0], **options)
+        options["start"] = None if start is None else start[0]
+        solution = self._watching.solve(functools.partial(solve_crammer_singer, X, labels, C, **options))
         w, b = solution.w.T, np.broadcast_to(solution.intercept, len(self.classes_))
         if len(self.classes_) == 2:
             return [solution], w[1] - w[0], [b[1] - b[0]]
@@ -294,12 +296,13 @@ class LinearSVR(RegressorMixin, LinearMachine):
         used = np.flatnonzero(weights)
         points, targets = (X[used], y[used]) if len(used) < len(y) else (X, y)
         C = number(self.C, "C", positive=True) * weights[used]
+        self._begin_fit()
         options = self._options() | self._intercept_options() | {"epsilon": self.epsilon}
+        options |= {"loss": self.loss, "penalty": self.penalty}
         if self.warm_start and hasattr(self, "_solutions"):
             options["start"] = self._solutions[0]
-        solution = solve_linear(
-            self._rows(points), targets.astype("float64"), C, loss=self.loss, penalty=self.penalty, **options
-        )
+        rows, targets = self._rows(points), targets.astype("float64")
+        solution = self._watching.solve(functools.partial(solve_linear, rows, targets, C, **options))
         self.coef_, self.intercept_ = solution.w, np.array([solution.intercept], dtype="float64")
         self._keep([solution])
         return self

@@ -47,6 +47,7 @@ class LinearMachine(Certified):
         }
 
     def _keep(self, solutions):
+        self._end_fit()
         self._solutions = solutions
         self.n_iter_ = int(max(solution.n_iter for solution in solutions))
 

@@ -1,16 +1,17 @@
 """KernelMachine: what the five kernel estimators share: the kernel, the weights, the solver, the decision values."""
 
 import difflib
+import functools
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from symsvm.estimators.certified import Certified, after_interrupt
+from symsvm.estimators.certified import Certified
 from symsvm.gram import Gram
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from symsvm.objectives import KernelDual
 from symsvm.oracle import Oracle
-from symsvm.solvers import Decomposition, compile
+from symsvm.solvers import Decomposition, QuadraticProgramming, compile
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.solvers.registry import chosen
 from symsvm.validation import choice, number
@@ -89,7 +90,7 @@ class KernelMachine(Certified):
 
     def _bind(self, X, weights):
         """Settle the kernel and return the `Gram` of the points; a fit begins."""
-        self._interrupted = False
+        self._begin_fit()
         self._kernel = self._kernel_of(X, weights)
         if self._kernel is not None:
             points = X.astype("float64") if X.dtype != np.float64 else X
@@ -130,23 +131,19 @@ class KernelMachine(Certified):
     def _solve(self, program, gram):
         """Solve one program with the solver that was asked for."""
         solver = chosen(self.solver, KernelDual.problem)
-        kernel = gram.kernel
         limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
-        with after_interrupt(self._interrupted) as more:
-            if isinstance(solver, Decomposition):
-                limits |= {"is_psd": kernel.is_psd, "verbose": int(self.verbose), **solver.options}
-                solution = solve_dual(program, gram, tol=self.tol, **limits, **more)
-            else:
-                limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
-                X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
-                program = compile(KernelDual(program, X, kernel), solver, mode=self.mode)
-                solution = program.run(tol=self.tol, **limits, **more)
-        self._interrupted |= solution.stopped == "interrupt"
-        return solution
+        if isinstance(solver, Decomposition):
+            limits |= {"is_psd": gram.kernel.is_psd, "verbose": int(self.verbose), **solver.options}
+            return self._watching.solve(functools.partial(solve_dual, program, gram, tol=self.tol, **limits))
+        limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
+        X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
+        program = compile(KernelDual(program, X, gram.kernel), solver, mode=self.mode)
+        alone = isinstance(solver, QuadraticProgramming)
+        return self._watching.solve(functools.partial(program.run, tol=self.tol, **limits), alone=alone)
 
     def _keep(self, X, support, solutions):
         """Keep support vectors and what the solutions say; certificates are computed when they are read."""
-        vars(self).pop("_interrupted", None)  # a word between the problems of one fit
+        self._end_fit()
         self.support_ = support.astype("int32")
         self.support_vectors_ = X[support] if self._kernel is not None else np.empty((0, 0))
         self._fitted = X if callable(self.kernel) and self._kernel is None else None
