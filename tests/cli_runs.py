@@ -23,9 +23,9 @@ class Run(NamedTuple):
         return json.loads(self.out)
 
 
-def run(*arguments, code=0, env=None):
-    """Run `symsvm ...`; faults of the program are raised, and the exit code has to be `code`."""
-    result = CliRunner(env=env).invoke(program, [str(a) for a in arguments], prog_name="symsvm")
+def run(*arguments, code=0, env=None, given=None):
+    """Run `symsvm ...`, `given` on its stdin; faults of the program are raised, and the exit code has to be `code`."""
+    result = CliRunner(env=env).invoke(program, [str(a) for a in arguments], given, prog_name="symsvm")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.output

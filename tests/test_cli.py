@@ -1,10 +1,12 @@
 """The command line: each command does what the library does, says so, and ends with the right code."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +173,25 @@ def test_predict_gives_a_line_for_each_point(home, tmp_path):
     assert "train it with -b 1" in run("predict", home / "three.symsvm", home / "three.csv", "--proba", code=2).err
 
 
+@pytest.mark.parametrize(("name", "flags"), [("two.svm", ()), ("three.csv", ("--labels", "kind"))])
+def test_standard_input_is_a_file(name, flags, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    there, words = (home / name).read_bytes(), ("-g", 1, *flags, "-o", tmp_path / "m.symsvm")
+    assert run("train", "-", *words, given=there).out.startswith("standard input: 60 points, 2 features")
+    found = run("predict", tmp_path / "m.symsvm", "-", "--decision", *flags, given=there).out
+    assert os.listdir(tmp_path) == ["m.symsvm"]
+    run("train", home / name, *words, "-q")
+    assert found == run("predict", tmp_path / "m.symsvm", home / name, "--decision", *flags).out
+
+
+def test_standard_input_that_is_no_file(home):
+    bad = run("predict", home / "three.symsvm", "-", given="1,2\n3,x\n", code=3).err
+    assert bad.startswith("error: standard input, line 2: column 2 holds 'x', which is not a number;")
+    assert "standard input: its gzip stream is damaged" in run("train", "-", given=b"\x1f\x8b00", code=3).err
+    assert "standard input: it holds no points" in run("train", "-", given="", code=3).err
+    assert "only one of the files can be '-'" in run("train", "-", "--test", "-", given="", code=2).err
+
+
 def test_predict_says_which_column_is_too_many(home):
     assert "column 3 holds 'ant'" in run("predict", home / "three.symsvm", home / "three.csv", code=3).err
     assert run("predict", home / "three.symsvm", home / "three.csv", "--labels", "kind").out.startswith(
@@ -321,6 +342,7 @@ def test_texts(tmp_path):
     assert found["model"]["before"] == ["over TF-IDF of 8 words"]
     (tmp_path / "new.txt").write_text("a rocket\nthe goal\n")
     lines = run("predict", tmp_path / "t.symsvm", tmp_path / "new.txt", "--proba").out.splitlines()
+    assert run("predict", tmp_path / "t.symsvm", "-", "--proba", given="a rocket\nthe goal\n").out.splitlines() == lines
     assert [line.split(",")[0] for line in lines] == ["label", "space", "sport"]
     assert run("evaluate", tmp_path / "t.symsvm", tmp_path / "corpus", "--json").json["accuracy"] == 1.0
     assert "add --text" in run("train", tmp_path / "corpus", code=2).err

@@ -140,7 +140,7 @@ def program():
     """Train, inspect, use and ship support vector machines.
 
     A model is trained exactly, and says how exactly: every fit has a certificate. FILE is LIBSVM's text, CSV, IDX,
-    NumPy's or Parquet, or the name of a data set ('symsvm data' lists them).
+    NumPy's or Parquet, - for standard input, or the name of a data set ('symsvm data' lists them).
 
     \b
     symsvm train points.csv --scale zscore -o model.symsvm

@@ -10,6 +10,7 @@ import numpy as np
 
 from symsvm.cli.errors import BadData, Refused
 from symsvm.cli.machine import machine_of
+from symsvm.cli.standard_input import StandardInput
 
 __all__ = [
     "Table",
@@ -76,7 +77,7 @@ def read_table(
     if os.path.isdir(file):
         raise Refused(f"{file} is a directory: for a folder of texts add --text.")
     if os.path.exists(file) and stat.S_ISFIFO(os.stat(file).st_mode):
-        raise BadData(f"{file}: it is a pipe, and files are read more than once: write it to a file first.")
+        raise BadData(f"{file}: it is a pipe, and files are read more than once: give it on standard input, as '-'.")
     if not os.path.exists(file):
         found, _ = _named(file, texts=False)
         X, y = found.X, found.y
@@ -219,7 +220,7 @@ def table_for(model, file, data, *, supervised):
     from symsvm.text import is_text
 
     if is_text(model):
-        if not supervised and file.endswith(".txt"):
+        if not supervised and (isinstance(file, StandardInput) or file.endswith(".txt")):
             with open(file, encoding="utf-8", errors="replace") as lines:
                 return Table(os.path.basename(file), lines.read().splitlines(), None).first(data["limit"])
         return read_table(file, **(data | {"text": True}))

@@ -11,6 +11,7 @@ __all__ = ["command"]
 _EXAMPLES = (
     ("symsvm predict model.symsvm new.csv", "A label a line:"),
     ("symsvm predict model.symsvm new.csv --proba -o new.out", "With the probability of each class, to a file:"),
+    ("cut -d, -f2-5 new.csv | symsvm predict model.symsvm -", "What another program writes:"),
 )
 
 

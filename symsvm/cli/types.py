@@ -10,12 +10,14 @@ __all__ = ["DataFile", "Named", "Number", "Several"]
 
 
 class DataFile(click.ParamType):
-    """The path of a file that exists, or the name of a data set."""
+    """The path of a file that exists, "-" for standard input, or the name of a data set."""
 
     name = "file"
 
     def convert(self, value, param, ctx):
-        """The same, if there is such a file or such a set."""
+        """The same, if there is such a file or such a set; a `StandardInput` for "-"."""
+        if value == "-":
+            return self._standard_input(param, ctx)
         if os.path.exists(value):
             return value
         from symsvm.data.registry import SETS
@@ -26,6 +28,13 @@ class DataFile(click.ParamType):
                 f"there is no file {value!r}, and no data set of that name ('symsvm data' lists them).", param, ctx
             )
         return value
+
+    def _standard_input(self, param, ctx):
+        from symsvm.cli.standard_input import StandardInput
+
+        if ctx.meta.setdefault(__name__, param) is not param:
+            self.fail("standard input is one file: only one of the files can be '-'.", param, ctx)
+        return StandardInput(ctx)
 
     def shell_complete(self, ctx, param, incomplete):
         """Files."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import os
 import zlib
 from pathlib import Path
 
@@ -31,9 +32,9 @@ class Source:
     """
 
     def __init__(self, path):
-        self.path = Path(path)
-        self._file = open(self.path, "rb")  # noqa: SIM115 (closed by __exit__)
-        self.packed = self.path.stat().st_size
+        self.path = path
+        self._file = open(path, "rb")  # noqa: SIM115 (closed by __exit__)
+        self.packed = os.fstat(self._file.fileno()).st_size
         zipped = self._file.read(2) == b"\x1f\x8b"
         self._file.seek(0)
         self.size = None if zipped else self.packed
