@@ -257,6 +257,8 @@ def test_token(files):
         paths = client.get("/openapi.json").json()["paths"]
         assert paths["/v1/model"]["get"]["security"]
         assert "security" not in paths["/healthz"]["get"]
+        told = [set(operation["responses"]) for methods in paths.values() for operation in methods.values()]
+        assert all("431" in statuses and "421" not in statuses for statuses in told)  # it goes by any name
 
 
 def test_hosts(files):
@@ -272,6 +274,8 @@ def test_hosts(files):
         two = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
         assert raw(client, two).startswith(b"HTTP/1.1 421 ")
         assert raw(client, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        paths = client.get("/openapi.json").json()["paths"]
+        assert all("421" in operation["responses"] for methods in paths.values() for operation in methods.values())
 
 
 # ---- reload

@@ -170,13 +170,14 @@ def test_routes_and_methods(text):
     check(text.get("/healthz/"), 404, "path")
     for method, path, allowed in [
         ("GET", "/v1/predict", "POST"),
-        ("DELETE", "/", "GET, POST"),
-        ("POST", "/healthz", "GET"),
-        ("OPTIONS", "/v1/model", "GET"),
+        ("DELETE", "/", "GET, HEAD, POST"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("OPTIONS", "/v1/model", "GET, HEAD"),
     ]:
         answer = text.request(method, path)
         check(answer, 405, "method")
         assert answer.headers["allow"] == allowed
+        assert (text.head(path).status_code == 200) == ("HEAD" in allowed)
 
 
 # ---- clients that do not behave

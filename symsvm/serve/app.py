@@ -77,8 +77,9 @@ async def _on_http(request, error):
     """An unknown route, or a method that a route does not have."""
     path = request.scope["path"]
     if error.status_code == 405:
-        methods = sorted({m for route in request.app.routes if route.path == path for m in route.methods or ()})
-        message = f"the route takes {' and '.join(methods)}."
+        methods = {m for route in request.app.routes if route.path == path for m in route.methods or ()}
+        methods = sorted(methods | ({"HEAD"} if "GET" in methods else set()))  # which the guard answers as GET
+        message = f"the route takes {', '.join(methods)}."
         return answer(Problem(405, "method", message, field="method", headers={"allow": ", ".join(methods)}))
     if error.status_code == 404:
         return answer(Problem(404, "unknown_route", "there is no such route: see /docs.", field="path"))

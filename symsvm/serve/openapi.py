@@ -14,7 +14,9 @@ _MEANING = {
     408: "The body came too slowly.",
     413: "The body is too large, or has too many entries.",
     415: "The media type is not known.",
+    421: "The host is a name that the service does not go by.",
     422: "The body is JSON, but not what the schema asks for.",
+    431: "The headers are too large.",
     503: "Too much waits: try again.",
 }
 
@@ -40,6 +42,9 @@ def openapi(app, settings):
     def document():
         if app.openapi_schema is None:
             found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            _refuse(found, 431)
+            if settings.hosts:
+                _refuse(found, 421)
             if settings.token is not None:
                 _protect(found)
             app.openapi_schema = found
@@ -48,12 +53,25 @@ def openapi(app, settings):
     return document
 
 
+def _operations(document):
+    return [(method.upper(), path, o) for path, methods in document["paths"].items() for method, o in methods.items()]
+
+
+def _refuse(document, status):
+    """Say that every route may answer so, whatever it is for."""
+    for *_, operation in _operations(document):
+        operation["responses"][str(status)] = _refusal(status)
+
+
 def _protect(document):
     """Say which routes ask for the token."""
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    error = {"application/json": {"schema": {"$ref": f"{_PARTS}ProblemBody"}}}
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            if (method.upper(), path) not in OPEN:
-                operation["security"] = [{"token": []}]
-                operation["responses"]["401"] = {"description": _MEANING[401], "content": error}
+    for method, path, operation in _operations(document):
+        if (method, path) not in OPEN:
+            operation["security"] = [{"token": []}]
+            operation["responses"]["401"] = _refusal(401)
+
+
+def _refusal(status):
+    error = {"application/json": {"schema": {"$ref": f"{_PARTS}{ProblemBody.__name__}"}}}
+    return {"description": _MEANING[status], "content": error}

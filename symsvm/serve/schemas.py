@@ -69,7 +69,7 @@ class Sided(BaseModel):
 
 
 class Term(BaseModel):
-    """contribution = weight * value, of a word or feature by its name, or of a support vector by its training row."""
+    """contribution = weight * value, of a word or feature by its name, or a support vector by its row, from 0."""
 
     name: Label
     label: Label | None = Field(description="the class of a support vector")
