@@ -15,7 +15,7 @@ from test_files_malformed import ARRAY as MEMBER
 from test_files_malformed import ARRAYS, HEADS, TEXTS, changed, members, packed, text  # noqa: F401 (two are fixtures)
 
 import symsvm
-from symsvm.cli.search import partly
+from symsvm.cli.findings import partly
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
 from symsvm.solvers.state import State

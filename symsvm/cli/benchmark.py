@@ -5,10 +5,11 @@ import time
 import numpy as np
 
 from symsvm.cli.errors import Refused
-from symsvm.cli.inputs import described, filled, read_table
+from symsvm.cli.inputs import read_table
 from symsvm.cli.machine import REGRESSIONS, SCALES, check_labels, estimator_of, parts_of
 from symsvm.cli.output import grid, styled
 from symsvm.cli.summary import data_line, model_line
+from symsvm.cli.table import described, filled
 from symsvm.cli.watch import ended_by_ctrl_c
 
 __all__ = ["benchmark", "shown"]

@@ -5,10 +5,11 @@ import os
 import numpy as np
 
 from symsvm.cli.errors import Refused
-from symsvm.cli.inputs import described, filled, read_table
+from symsvm.cli.inputs import read_table
 from symsvm.cli.machine import SCALES
 from symsvm.cli.output import facts, grid
 from symsvm.cli.summary import data_line
+from symsvm.cli.table import described, filled
 
 __all__ = ["listed", "portrayed", "rewritten", "warned"]
 

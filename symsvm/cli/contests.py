@@ -5,8 +5,9 @@ import os
 import numpy as np
 
 from symsvm.cli.errors import Refused
-from symsvm.cli.inputs import filled, read_table
+from symsvm.cli.inputs import read_table
 from symsvm.cli.output import grid
+from symsvm.cli.table import filled
 
 __all__ = ["compared", "problem_of"]
 

@@ -29,12 +29,13 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     Of a regression: errors and R2. Of a one-class machine: the outliers and, where the labels are 1 and another one,
     how well they are told.
     """
-    from symsvm.cli.inputs import described, fitting, table_for
+    from symsvm.cli.inputs import fitting, table_for
     from symsvm.cli.keeping import opened
     from symsvm.cli.machine import check_classes, check_labels, parts_of
     from symsvm.cli.output import Output
     from symsvm.cli.scores import kind_of, score_lines, scored
     from symsvm.cli.summary import data_line, model_line
+    from symsvm.cli.table import described
 
     out, fitted = Output(as_json, quiet), opened(model, trust, n_features)
     table = table_for(fitted, file, data, supervised=True)

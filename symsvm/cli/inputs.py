@@ -1,45 +1,17 @@
-"""Inputs: points and labels from a file or a named set, as a machine takes them."""
+"""Inputs: tables from a file or a named set, as a machine takes them."""
 
 import functools
 import os
 import stat
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from symsvm.cli.errors import BadData, Refused
 from symsvm.cli.machine import machine_of
 from symsvm.cli.standard_input import StandardInput
+from symsvm.cli.table import Table, filled, settled, whole
 
-__all__ = [
-    "Table",
-    "check_width",
-    "described",
-    "filled",
-    "fitting",
-    "held_out_table",
-    "read_table",
-    "table_for",
-    "whole",
-]
-
-# Where more than this share of the entries is not zero, an array is smaller and faster than CSR.
-_DENSE = 0.2
-_MEMORY = 1 << 30
-
-
-@dataclass(frozen=True)
-class Table:
-    """Points (m, d), dense or CSR, or a list of texts; their labels or None; and the name that they go by."""
-
-    name: str
-    X: Any
-    y: np.ndarray | None
-
-    def first(self, n):
-        """The first n rows, all of them for None."""
-        return Table(self.name, self.X[:n], None if self.y is None else self.y[:n])
+__all__ = ["check_width", "fitting", "held_out_table", "read_table", "table_for"]
 
 
 def read_table(
@@ -92,7 +64,7 @@ def read_table(
     _check(file, X, y)
     if y is not None:
         y = y.astype("float64") if targets and y.dtype.kind in "biuf" else whole(y)
-    return Table(name, _settled(X), y).first(limit)
+    return Table(name, settled(X), y).first(limit)
 
 
 def _check(file, X, y):
@@ -184,37 +156,6 @@ def held_out_table(file, train, *, limit=None, **options):
     return read_table(f"{train}:test", limit=limit, targets=options["targets"])
 
 
-def whole(y):
-    """Labels that are whole numbers as integers: LIBSVM's text has only numbers, and 1.0 is meant as 1.
-
-    >>> whole(np.array([1.0, -1.0])).tolist(), whole(np.array([0.5])).tolist()
-    ([1, -1], [0.5])
-    """
-    if y.dtype.kind == "f" and np.isfinite(y).all() and np.abs(y).max(initial=0.0) < 2**53 and (y == np.rint(y)).all():
-        return y.astype("int64")
-    return y
-
-
-def _settled(X):
-    """CSR that is hardly sparse as an array."""
-    if hasattr(X, "tocsr") and X.nnz > _DENSE * X.shape[0] * X.shape[1] and _bytes(X) <= _MEMORY:
-        return X.toarray()
-    return X
-
-
-def _bytes(X):
-    return 8 * X.shape[0] * X.shape[1]
-
-
-def filled(X, why):
-    """An array, for what would fill the zeros of CSR, if it fits."""
-    if not hasattr(X, "tocsr"):
-        return X
-    if _bytes(X) > _MEMORY:
-        raise Refused(f"{why} fills the zeros of sparse points, {_bytes(X) / 2**30:.1f} GiB here: use --scale maxabs.")
-    return X.toarray()
-
-
 def table_for(model, file, data, *, supervised):
     """Read a file for a fitted model, which knows whether it takes texts; `data` are the options of the reader."""
     from symsvm.text import is_text
@@ -248,25 +189,3 @@ def fitting(model, table):
     first = model[0] if hasattr(model, "steps") else None
     keeps = first is None or (isinstance(first, Scaling) and first.to == "max-abs")
     return table.X if keeps else filled(table.X, "the model's scaling")
-
-
-def described(table):
-    """What there is to know about a table, as a dict."""
-    X, y = table.X, table.y
-    if isinstance(X, list):
-        return {"name": table.name, "rows": len(X), "storage": "texts", **_labels(y)}
-    m, d = X.shape
-    entries = X.nnz if hasattr(X, "tocsr") else int(np.count_nonzero(X))
-    facts = {"name": table.name, "rows": m, "features": d, "filled": entries / max(m * d, 1)}
-    facts["storage"] = "sparse" if hasattr(X, "tocsr") else str(X.dtype)
-    return facts | _labels(y)
-
-
-def _labels(y):
-    """The classes and their sizes, or the range of targets."""
-    if y is None:
-        return {}
-    if y.dtype.kind == "f":
-        return {"targets": {"least": y.min(), "mean": y.mean(), "greatest": y.max(), "distinct": len(np.unique(y))}}
-    names, counts = np.unique(y, return_counts=True)
-    return {"classes": dict(zip(names.tolist(), counts.tolist(), strict=True))}

@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from symsvm.cli.errors import Interrupted, Refused
-from symsvm.cli.inputs import described, filled, read_table
+from symsvm.cli.findings import drawn, findings, partly, show
+from symsvm.cli.inputs import read_table
 from symsvm.cli.keeping import check_path, check_target, keep, size_of
 from symsvm.cli.machine import REGRESSIONS, check_labels, check_texts, estimator_of, pipeline_of
-from symsvm.cli.output import grid, styled
+from symsvm.cli.output import styled
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
+from symsvm.cli.table import described, filled
 
-__all__ = ["Search", "partly", "powers"]
+__all__ = ["Search", "powers"]
 
 _NUMBERS = ("C", "gamma", "degree", "coef0", "nu", "epsilon")
 _DATA = ("labels", "format", "header", "zero_based", "limit", "text", "text_column")
@@ -23,7 +25,6 @@ _WITHOUT = {
     "degree": (None, "rbf", "linear", "sigmoid", "laplacian", "precomputed"),
     "coef0": (None, "rbf", "linear", "laplacian", "precomputed"),
 }
-_SHOWN = 10
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -68,11 +69,11 @@ class Search:
             tuning = tune(model, X, table.y, named, random_state=s["seed"], progress=progress, **options)
         if not tuning.is_complete and not np.isfinite(tuning.table["mean_score"]).any():
             raise Interrupted(partly(tuning, prefix))
-        document = {"command": "tune", "data": described(table), **_found(tuning, prefix)}
+        document = {"command": "tune", "data": described(table), **findings(tuning, prefix)}
         output.show(data_line(document["data"]))
-        self._show(document)
+        show(document, output)
         if s["plot"]:
-            document["plot"] = _drawn(tuning, list(cells), prefix, s["plot"])
+            document["plot"] = drawn(tuning, list(cells), prefix, s["plot"])
             output.show(f"drawn: {s['plot']}")
         converged = self._kept(tuning, document) if s["output"] else True
         if not tuning.is_complete:
@@ -130,41 +131,6 @@ class Search:
 
             yield progress
 
-    def _show(self, found):
-        names = list(found["best_params"])
-        order = sorted(range(len(found["cells"])), key=lambda i: _rank(found["cells"][i]))
-        rows = []
-        for i in order[:_SHOWN]:
-            cell = found["cells"][i]
-            score = (
-                ("", "") if cell["mean_score"] is None else (f"{cell['mean_score']:.4f}", f"{cell['std_score']:.4f}")
-            )
-            rows.append(
-                (
-                    *(_shown(cell["params"][name]) for name in names),
-                    *score,
-                    f"{cell['seconds']:.3g}",
-                    _word(cell["status"]),
-                )
-            )
-        more = f", the first {_SHOWN}" if len(order) > _SHOWN else ""
-        title = f"{len(order)} cells in {found['folds']} folds, {found['seconds']:.3g} s; best first{more}"
-        self.output.show(
-            grid(
-                [*names, "mean score", "deviation", "seconds", "status"],
-                rows,
-                left=0,
-                title=title,
-                width=self.output.width,
-            )
-        )
-        failed = [cell["status"] for cell in found["cells"] if cell["status"].startswith("failed: ")]
-        if failed:
-            reason = " ".join(failed[0].removeprefix("failed: ").split())
-            self.output.note(f"{len(failed)} of {len(order)} cells failed; the first: {reason}")
-        best = ", ".join(f"{name} = {_shown(value)}" for name, value in found["best_params"].items())
-        self.output.show(styled(("best: ", "bold"), (best, "bold green"), f", score {found['best_score']:.4f}"))
-
     def _kept(self, tuning, document):
         """Fit the best parameters to all points, keep the model and show it; say whether it converged."""
         with self.output.heeding():
@@ -200,73 +166,9 @@ def powers(text, flag):
     return [2.0 ** (begin + i * step) for i in range(count)]
 
 
-def _found(tuning, prefix):
-    """What a search has found, as a dict; the names are those of the machine."""
-    table = tuning.table
-
-    def own(params):
-        return {name.removeprefix(prefix): value for name, value in params.items()}
-
-    cells = []
-    for i, params in enumerate(tuning.params):
-        numbers = {name: float(table[name][i]) for name in ("mean_score", "std_score", "seconds")}
-        numbers = {name: value if np.isfinite(value) else None for name, value in numbers.items()}
-        more = {
-            "fold_scores": table["fold_scores"][i],
-            "points": int(table["points"][i]),
-            "status": str(table["status"][i]),
-        }
-        cells.append({"params": own(params), **numbers, **more})
-    found = {"best_params": own(tuning.best_params), "best_score": tuning.best_score, "seconds": tuning.seconds}
-    return found | {"folds": table["fold_scores"].shape[1], "complete": tuning.is_complete, "cells": cells}
-
-
-def _rank(cell):
-    """Best first; what was judged on more points comes before, what has no score last."""
-    return (-cell["points"], np.inf) if cell["mean_score"] is None else (-cell["points"], -cell["mean_score"])
-
-
-def partly(tuning, prefix):
-    """A sentence about cells of which none was judged in all folds."""
-    scores = tuning.table["fold_scores"]
-    judged = np.isfinite(scores)
-    folds = judged.sum(axis=1)
-    text = "interrupted before a cell was judged in all folds"
-    if folds.any():
-        means = np.where(judged, scores, 0.0).sum(axis=1) / np.maximum(folds, 1)
-        best = int(np.argmax(np.where(folds == folds.max(), means, -np.inf)))
-        named = ", ".join(f"{name.removeprefix(prefix)} = {_shown(v)}" for name, v in tuning.params[best].items())
-        text += f"; in {folds.max()} of {scores.shape[1]} folds the best is {named} with {means[best]:.4f}"
-    return f"{text}; nothing was written."
-
-
-def _word(status):
-    """A status without its reason, which is too long for a column."""
-    return status.partition(":")[0]
-
-
 def _check_scoring(name):
     from sklearn.metrics import get_scorer_names
 
     if name is not None and name not in get_scorer_names():
         near = ", ".join(difflib.get_close_matches(name, get_scorer_names(), 3, 0.0))
         raise Refused(f"--scoring must be a score of scikit-learn's, got {name!r}; {near}?")
-
-
-def _shown(value):
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _drawn(tuning, names, prefix, path):
-    """Draw the scores over the first two parameters; the others are those of the best cell."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")  # a file only
-    from symsvm import plot
-
-    display = plot.surface(tuning, parameters=[prefix + name for name in names[:2]])
-    ax = display.ax_
-    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
-        text.set_text(text.get_text().replace(prefix, ""))
-    display.figure_.savefig(path, dpi=120, bbox_inches="tight")
-    return path

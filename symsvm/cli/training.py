@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from symsvm.cli.errors import Refused
-from symsvm.cli.inputs import check_width, described, filled, fitting, held_out_table, read_table
+from symsvm.cli.inputs import check_width, fitting, held_out_table, read_table
 from symsvm.cli.keeping import check_target, keep, opened, size_of
 from symsvm.cli.machine import (
     CLASSIFIERS,
@@ -20,6 +20,7 @@ from symsvm.cli.output import styled
 from symsvm.cli.psvm_report import machine_lines, matrix_lines
 from symsvm.cli.scores import kind_of, score_lines, scored, trained_on
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
+from symsvm.cli.table import described, filled
 from symsvm.cli.watch import Watch, ended_by_ctrl_c
 
 __all__ = ["Training"]
