@@ -5,16 +5,30 @@ from numba import njit, prange
 
 from symsvm.ops.alone import alone
 
-__all__ = ["add_rows", "gap", "gather", "held_product", "mirror", "move", "part_firm", "survey", "violators"]
+__all__ = [
+    "add_rows",
+    "gap",
+    "gather",
+    "held_product",
+    "lay_out",
+    "mirror",
+    "move",
+    "part_firm",
+    "sum_rows",
+    "survey",
+    "violators",
+]
 
 
 @njit(cache=True, nogil=True)
-def survey(Kz, z, lower, upper, diagonal, p, group, play, F, least, most):
+def survey(Kz, z, lower, upper, diagonal, p, group, play, is_tied, F, least, most, middle):
     """F = Kz + D z + p for the variables in play; the least F that may rise and the greatest that may fall, per group.
 
-    Returns how many of them are free, and how many are at a bound other than 0.
+    Where no equality ties them, a variable whose F is 0 may do both. `middle` is between the two ends, or at the one
+    that there is. Returns how many variables are free, how many are at a bound other than 0, and the violation.
     """
     m, free, bounded = len(Kz), 0, 0
+    least[:], most[:] = (np.inf, -np.inf) if is_tied else (0.0, 0.0)
     for k in range(len(play)):
         i = play[k]
         f = Kz[i % m] + diagonal[i] * z[i] + p[i]
@@ -29,7 +43,26 @@ def survey(Kz, z, lower, upper, diagonal, p, group, play, F, least, most):
             free += 1
         elif z[i] != 0:
             bounded += 1
-    return free, bounded
+    worst = 0.0
+    for g in range(len(least)):
+        worst = max(worst, most[g] - least[g])
+        if np.isinf(least[g]) or np.isinf(most[g]):
+            end = most[g] if np.isinf(least[g]) else least[g]
+            middle[g] = 0.0 if np.isinf(end) else end
+        else:
+            middle[g] = (least[g] + most[g]) / 2
+    return free, bounded, worst
+
+
+@njit(cache=True, nogil=True)
+def lay_out(members, F, z, lower, upper, group, f, x, least, most, up, low):
+    """The same for the members side by side, and for each group 0 where one may rise (may fall), else inf (-inf)."""
+    for k in range(len(members)):
+        i = members[k]
+        f[k], x[k], least[k], most[k] = F[i], z[i], lower[i], upper[i]
+        g = max(group[i], 0)
+        up[g, k] = 0 if z[i] < upper[i] else np.inf
+        low[g, k] = 0 if z[i] > lower[i] else -np.inf
 
 
 @njit(cache=True, nogil=True)
@@ -157,8 +190,11 @@ def held_product(K, rows, columns, q, out):
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(K, rows, q, out, low):
-    """Sums of a part of the rows, in an array of its own: the compiler then knows that it is not a part of K."""
+def sum_rows(K, rows, q, out, low):
+    """out += sum_k q_k K[rows_k, low : low + len(out)], summed in float64.
+
+    The sum is in an array of its own: the compiler then knows that it is not a part of K.
+    """
     width = len(out)
     total = np.zeros(width)
     for k in range(len(rows)):
@@ -175,10 +211,10 @@ def add_rows(K, rows, q, out):
     parts = 1 if len(rows) * len(out) < 2**21 else (len(out) + 511) // 512
     width = (len(out) + parts - 1) // parts
     if parts == 1:
-        _add_rows(K, rows, q, out, 0)
+        sum_rows(K, rows, q, out, 0)
     else:
         for t in prange(parts):
-            _add_rows(K, rows, q, out[t * width : (t + 1) * width], t * width)
+            sum_rows(K, rows, q, out[t * width : (t + 1) * width], t * width)
 
 
 @njit(cache=True, nogil=True)

@@ -194,8 +194,8 @@ def interrupt(info):
     }.items(),
 )
 def test_every_stop_warns_and_is_feasible(why, options):
-    Z, y, _ = points(400, seed=2)
-    dual = KernelDual(csvc(y, 1000.0), Z, RBF(0.5))
+    Z, y, _ = points(3000, seed=2)  # more than are solved for at once
+    dual = KernelDual(csvc(y, 10.0), Z, RBF(0.5))
     with pytest.warns(ConvergenceWarning, match=r"above tol=1e-09; the point is feasible") as caught:
         solution = solve(dual, tol=1e-9, **options)
     assert caught[0].filename == __file__

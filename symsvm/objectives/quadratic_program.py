@@ -134,8 +134,11 @@ class QuadraticProgram:
 
     def infeasibility(self, z):
         """The largest violation of a bound or an equality."""
-        sums = [abs(z[self.group == g].sum() - total) for g, total in enumerate(self.total)]
-        return float(np.max([0.0, np.max(self.lower - z), np.max(z - self.upper), *sums]))
+        worst = max(0.0, float(np.max(self.lower - z)), float(np.max(z - self.upper)))
+        if not len(self.total):
+            return worst
+        sums = np.bincount(self.group, z, len(self.total))
+        return max(worst, float(np.abs(sums - self.total).max()))
 
     def certificate(self, Kz, z, *, tol, is_psd=None):
         """Certify z from the products K z: the dual is D = -W, the primal P = D + gap."""

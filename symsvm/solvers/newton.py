@@ -18,6 +18,8 @@ __all__ = ["newton"]
 
 # Rounds of block pivoting, and the part of the variables that may be at a bound at once.
 _ROUNDS, _PART = 10, 0.5
+# Variables for which one step without LAPACK is tried first.
+_SOME = 256
 # Variables for which steps from bound to bound are taken, and the multiplications that these may cost.
 _FEW, _DESCENT = 640, 2**30
 
@@ -32,6 +34,9 @@ def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
     group : the index of each variable's equality; `groups` is their number, 0 if there are none.
     is_patient : whether to go on from bound to bound where block pivoting comes to no end.
     """
+    best = _at_once(A, F, z, lower, upper, groups)
+    if best is not None:
+        return best
     E = _columns(group, groups)
     # What is the same for a whole group counts for nothing as d sums to 0 over it: as a part of the gradient it would
     # cost digits, as a part of A it gives curvature to directions that have none but are barred.
@@ -50,6 +55,21 @@ def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
         inside = (group == g) & (best > lower) & (best < upper)
         best[inside] -= (best - z)[group == g].sum() / max(1, np.count_nonzero(inside))
     return np.clip(best, lower, upper)
+
+
+def _at_once(A, F, z, lower, upper, groups):
+    """The minimiser where no bound is in its way; None if one is, or if these are too many or too singular to tell."""
+    from symsvm.solvers.leap import RIDGE, WHOLE, leap  # Numba is loaded when it is first needed
+
+    n = len(z)
+    if not 0 < n <= _SOME or groups > 1:
+        return None
+    new, f, free = z.copy(), F.copy(), np.zeros(n)
+    if leap(A, f, new, lower, upper, free, free.copy(), groups == 1) != WHOLE:
+        return None
+    d = new - z
+    is_held = RIDGE * float(np.mean(np.diagonal(A))) * float(d @ d) > -0.1 * float((F - F.mean() * groups) @ d)
+    return None if is_held else new
 
 
 def _columns(group, groups):

@@ -17,9 +17,13 @@ import numpy as np
 from numba import njit
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "smo"]
+__all__ = ["BLOCK", "question", "smo"]
 
 BLOCK = 128
+# Steps from one look at how many variables are in question to the next.
+_LOOK = 32
+# A violation that puts a variable in question, as a part of the largest.
+_MARGIN = 0.25
 _LOOP = {"fastmath": {"contract", "nnan", "nsz"}, "error_model": "numpy", "cache": True}
 
 
@@ -85,8 +89,32 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
 
 
 @njit(cache=True, nogil=True)
-def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps):
-    """Take steps until no group violates optimality by more than eps; return their number and the violation left.
+def question(F, up, low, found):
+    """Find the variables in question: the free ones, and those that violate optimality by more than a part of the most.
+
+    Returns their number, and the violation of the worst group.
+    """
+    groups, n = up.shape
+    least, most = np.empty(n // BLOCK, F.dtype), np.empty(n // BLOCK, F.dtype)
+    size, violation = 0, F.dtype.type(-np.inf)
+    for g in range(groups):
+        ups, lows = up[g], low[g]
+        _extremes(F, ups, lows, least, most)
+        low_end, high_end = least.min(), most.max()
+        violation = max(violation, high_end - low_end)
+        margin = F.dtype.type(_MARGIN) * (high_end - low_end)
+        low_end, high_end = low_end + margin, high_end - margin
+        for i in range(n):
+            found[size] = i
+            size += (F[i] + ups[i] < high_end) | (F[i] + lows[i] > low_end)
+    return size, violation
+
+
+@njit(cache=True, nogil=True)
+def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
+    """Take steps until no group violates optimality by more than eps, or few variables are in question.
+
+    Returns the number of steps.
 
     Parameters
     ----------
@@ -96,23 +124,26 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps):
     diagonal : K_ii.
     up, low : for each group (groups, n): 0 where z_i may rise (may fall), else inf (-inf).
     floor : what K_ii + K_jj - 2 K_ij is at least, positive; rounding may say less.
+    few : how many in question are few; 0 for no look at it.
     """
     groups, n = up.shape
     blocks = n // BLOCK
     least, most = np.empty((groups, blocks), F.dtype), np.empty((groups, blocks), F.dtype)
-    gains = np.empty(blocks, F.dtype)
+    gains, found = np.empty(blocks, F.dtype), np.empty(n + 1, np.int64)
     kind = F.dtype.type
     tiny = kind(floor)
     for g in range(groups):
         _extremes(F, up[g], low[g], least[g], most[g])
-    steps, violation = 0, 0.0
-    while True:
+    steps = 0
+    while steps < most_steps:
         chosen, violation = 0, -np.inf
         for g in range(groups):
             gap = most[g].max() - least[g].min()
             if gap > violation:
                 chosen, violation = g, gap
-        if violation <= eps or steps >= most_steps:
+        if violation <= eps:
+            break
+        if few and steps % _LOOK == _LOOK - 1 and question(F, up, low, found)[0] <= few:
             break
         ups, lows = up[chosen], low[chosen]
         b = least[chosen].argmin()
@@ -144,4 +175,4 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps):
             if g != chosen:
                 _extremes(F, up[g], low[g], least[g], most[g])
         steps += 1
-    return steps, violation
+    return steps

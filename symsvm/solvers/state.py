@@ -18,7 +18,7 @@ _STEPS = 10**6
 # Iterations without a look at the errors of K z, and exact ones without progress that end a run.
 _UNSEEN, _IDLE = 16, 20
 # What a violation may fall by before rounding takes over.
-_DIGITS = {"float32": 1e-3, "float64": 1e-9}
+_DIGITS = {"float32": 1e-5, "float64": 1e-9}
 
 
 class State:
@@ -167,17 +167,11 @@ class State:
         """The largest violation in play; for each group the least F that may rise and the greatest that may fall."""
         from symsvm.loops import survey  # Numba is loaded when it is first needed
 
-        qp, groups = self.qp, max(1, len(self.qp.total))
-        ends = (np.inf, -np.inf) if len(qp.total) else (0.0, 0.0)  # 0 is the F of the variable of no equality
-        least, most = np.full(groups, ends[0]), np.full(groups, ends[1])
+        qp, is_tied = self.qp, len(self.qp.total) > 0
+        ends = self.least, self.most, self.middle = np.empty((3, max(1, len(qp.total))))
         bounds = qp.lower, qp.upper, qp.diagonal, qp.p, qp.group
-        self.free, self.bounded = survey(self.Kz, self.z, *bounds, self.play, self.F, least, most)
-        self.least, self.most = least, most
-        with np.errstate(invalid="ignore"):  # nothing in a group may move
-            self.middle = np.where(np.isinf(least), most, np.where(np.isinf(most), least, (least + most) / 2))
-        self.middle[np.isinf(self.middle)] = 0.0
-        self.b = -self.middle if len(qp.total) else np.zeros(0)
-        self.worst = max(0.0, float(np.max(most - least)))
+        self.free, self.bounded, self.worst = survey(self.Kz, self.z, *bounds, self.play, is_tied, self.F, *ends)
+        self.b = -self.middle if is_tied else np.zeros(0)
         return self.worst
 
     def shrink(self):
@@ -252,13 +246,13 @@ class State:
             eps = max(self.aim * tol, eps)
         # Free variables have F near the middle: around it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
-        new, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS, deadline)
+        new, change, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS, deadline)
         self.steps += steps
         moved = np.flatnonzero(new != self.z[W])
         changed = W[moved]
         d, F = new[moved] - self.z[changed], self.F[changed]
         self.z[W] = new
-        self._held_product(moved, d)
+        self._held_product(moved, d, change)
         # W is quadratic: it changes by d times the mean of its gradients before and after.
         qp = self.qp
         after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
@@ -308,17 +302,13 @@ class State:
             self.gram.product(d, rows, points, part, exact=exact)
             self.Kz[rows] = part
 
-    def _held_product(self, moved, d):
+    def _held_product(self, moved, d, change):
         """G += K[:, W] d: for the members W of the working set their matrix is there already."""
-        from symsvm.loops import add_rows
-
         qp, working = self.qp, self.working
         W = working.members
         if not len(moved) or (self.accurate and working.K.dtype != "float64"):
             self.product(W[moved], d, exact=self.accurate)
             return
-        change = np.zeros(len(W))
-        add_rows(working.K, moved, d, change)
         change[moved] -= qp.diagonal[W[moved]] * d
         others = np.zeros(qp.m, dtype=bool)
         others[self.rows] = True

@@ -24,7 +24,6 @@ class WorkingSet:
         self.K = np.zeros((0, 0), dtype)
         self._own = np.zeros(0, dtype)  # K_ii without D
         self._padded = None  # up to where K has zeros beside its members
-        self._newton = False  # whether Newton's step had to help last time
 
     @classmethod
     def of_all(cls, qp, gram, K):
@@ -46,6 +45,8 @@ class WorkingSet:
 
     def choose(self, wanted):
         """Let exactly the variables `wanted` be the members."""
+        if len(self.members) == len(wanted) == self.qp.n:
+            return
         asked = np.zeros(self.qp.n, dtype=bool)
         asked[wanted] = True
         stay = asked[self.members]
@@ -110,7 +111,9 @@ class WorkingSet:
         self.K[new, new] += qp.diagonal[self.members[start:]]
 
     def solve(self, F, z, eps, most_steps, deadline=np.inf):
-        """Solve for the members from the gradient F and the point z; return their new z and the number of steps.
+        """Solve for the members from the gradient F and the point z.
+
+        Returns their new z, what it changes their F by, and the number of steps.
 
         At the deadline, a time of `time.perf_counter`, it returns what it has.
 
@@ -119,38 +122,38 @@ class WorkingSet:
         """
         part = _Part(self, F, z)
         steps, budget, helped = 0, part.budget(), 0
-        if self._newton and budget <= 2 * _LEAST:
-            budget = _FEW
-        self._newton = False
         while True:
-            taken, violation = part.smo(eps, min(budget, most_steps - steps), deadline)
+            taken, spent, violation = part.smo(eps, budget, deadline)
             steps += taken
-            if violation <= eps or taken < budget or time.perf_counter() >= deadline:
-                return part.z[: len(self.members)], steps
-            self._newton = part.newton(is_patient=helped >= _HASTY)
+            if violation <= eps or spent < budget or steps >= most_steps or time.perf_counter() >= deadline:
+                n = len(self.members)
+                return part.z[:n], part.F[:n] - F[self.members], steps
+            has_helped = part.newton(is_patient=helped >= _HASTY)
             helped += 1
-            budget = part.budget() if self._newton else 2 * max(budget, part.budget())
+            budget = part.budget() if has_helped else 2 * max(budget, part.budget())
 
 
 class _Part:
     """The arrays of a problem of its own that the members of a working set are."""
 
     def __init__(self, working, F, z):
+        from symsvm.loops import lay_out  # Numba is loaded when it is first needed
+
         qp, W, n = working.qp, working.members, len(working.members)
         self.n, self.groups, alone = n, max(1, len(qp.total)), not len(qp.total)
         # No equality is one with a further variable that nothing bounds and nothing costs.
         size = blocks(n + alone)
         working.pad(size)
         self.K, dtype = working.K, working.K.dtype
-        self.F, self.z = np.zeros(size, dtype), np.zeros(size)
-        self.lower, self.upper = np.full(size, -np.inf), np.full(size, np.inf)
-        self.F[:n], self.z[:n], self.lower[:n], self.upper[:n] = F[W], z[W], qp.lower[W], qp.upper[W]
+        self.F, self.z, self.lower, self.upper = np.zeros((4, size))
+        self.up, self.low = np.full((self.groups, size), np.inf, dtype), np.full((self.groups, size), -np.inf, dtype)
+        ours = self.F, self.z, self.lower, self.upper, self.up, self.low
+        lay_out(W, F, z, qp.lower, qp.upper, qp.group, *ours)
         self.group = np.zeros(n, dtype="int64") if alone else qp.group[W]
         self.equalities = 0 if alone else self.groups
-        self.up, self.low = np.full((self.groups, size), np.inf, dtype), np.full((self.groups, size), -np.inf, dtype)
-        self._open(np.arange(n))
         if alone:
             self.up[0, n] = self.low[0, n] = 0
+            self.lower[n], self.upper[n] = -np.inf, np.inf
         self.diagonal = np.ascontiguousarray(np.diagonal(self.K)[:size])
         # K is positive semi-definite: along an edge D is left at least.
         rounding = 1e-12 * float(np.abs(self.diagonal).max(initial=0.0))
@@ -167,40 +170,38 @@ class _Part:
         n = self.n
         return np.flatnonzero((self.z[:n] > self.lower[:n]) & (self.z[:n] < self.upper[:n]))
 
-    def smo(self, eps, most_steps, deadline):
-        """Steps of SMO, not much past the deadline; return their number and the violation left."""
-        from symsvm.solvers.smo import smo
+    def smo(self, eps, most_time, deadline):
+        """Steps of SMO, not much past the deadline; return their number, their time, and the violation left."""
+        from symsvm.solvers.focus import focus
 
-        bounds, steps = (self.lower, self.upper), 0
+        bounds, steps, total = (self.lower, self.upper), 0, 0.0
         while True:
-            some = min(most_steps - steps, int(_PAUSE / self._step()))  # an interrupt is heard between two calls
+            some = min(most_time - total, _PAUSE)  # an interrupt is heard between two calls
             ways = self.diagonal, self.up, self.low, self.floor
-            taken, violation = smo(self.K, self.F, self.z, *bounds, *ways, eps, some)
-            steps += taken
-            if violation <= eps or taken < some or steps >= most_steps or time.perf_counter() >= deadline:
-                return steps, violation
-
-    def _step(self):
-        """About how many nanoseconds a step of SMO takes."""
-        return 300 + 0.8 * self.n
+            taken, spent, violation = focus(self.K, self.F, self.z, *bounds, *ways, eps, some, self.equalities > 0)
+            steps, total = steps + taken, total + spent
+            if violation <= eps or spent < some or total >= most_time or time.perf_counter() >= deadline:
+                return steps, total, violation
 
     def budget(self):
-        """How many steps of SMO cost as much as a factorisation, by what both cost in nanoseconds."""
+        """The nanoseconds that a factorisation costs."""
         free = len(self.free())
-        return max(_LEAST, int((free**3 / 60 + 5 * free**2) / self._step()))
+        return max(_LEAST, free**3 / 60 + 5 * free**2)
 
     def newton(self, is_patient):
         """Take Newton's step on the free variables, cut where it ceases to help; return whether it did."""
+        from symsvm.loops import add_rows
+
         free = self.free()
         if not 1 < len(free) <= _FACTOR:
             return False
-        F, z, rows = self.F[free].astype("float64"), self.z[free], self.K[free]
+        F, z = self.F[free], self.z[free]
         lower, upper, group = self.lower[free], self.upper[free], self.group[free]
-        A = rows[:, free].astype("float64")
+        A, change = self.K[free[:, None], free].astype("float64"), np.zeros(len(self.F))
         new = newton(A, F, z, lower, upper, group, self.equalities, is_patient=is_patient)
         d = new - z
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
-            change = d.astype(rows.dtype) @ rows[:, : len(self.F)]
+            add_rows(self.K, free, d, change)
             slope, curvature = float(F @ d), float(change[free] @ d)
         if not (slope < 0 and np.isfinite(change).all()):
             return False
@@ -213,8 +214,8 @@ class _Part:
         return True
 
 
-# The least number of steps before a factorisation, or where the last problem needed one; the most variables in one.
-_LEAST, _FEW, _FACTOR = 1000, 100, 4096
+# Nanoseconds of SMO before a factorisation, at least, and the most variables in one.
+_LEAST, _FACTOR = 2e6, 4096
 # Newton's steps of a problem that may end at the bounds they meet first, before one has to go on from there.
 _HASTY = 2
 # Nanoseconds of SMO without a look at the clock.

@@ -1,0 +1,125 @@
+"""Newton's step for few free variables, without a call to LAPACK: for these, the calls would cost more than the step.
+
+    d = -A^-1 (F + mu 1),    sum d = 0,    A = K between the free variables
+
+as far as the first bound in its way: never for the worse.
+"""
+
+import numpy as np
+from numba import njit
+
+__all__ = ["CUT", "NONE", "RIDGE", "WHOLE", "leap"]
+
+# What came of a step: none is possible, it ended at a bound, or it was taken as a whole.
+NONE, CUT, WHOLE = 0, 1, 2
+# What is added to the diagonal, as a part of its mean.
+RIDGE = 1e-10
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _factor(A):
+    """Overwrite the lower half of A with its Cholesky factor; return whether there is one."""
+    for j in range(len(A)):
+        row, total = A[j, :j], A[j, j]
+        for k in range(j):
+            total -= row[k] * row[k]
+        if not total > 0:
+            return False
+        A[j, j] = np.sqrt(total)
+        for i in range(j + 1, len(A)):
+            other, total = A[i, :j], A[i, j]
+            for k in range(j):
+                total -= row[k] * other[k]
+            A[i, j] = total / A[j, j]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _solved(L, right):
+    """x with L L' x = right, from the lower half of L."""
+    x, n = right.copy(), len(right)
+    for i in range(n):
+        for k in range(i):
+            x[i] -= L[i, k] * x[k]
+        x[i] /= L[i, i]
+    for i in range(n - 1, -1, -1):
+        x[i] /= L[i, i]
+        for k in range(i):
+            x[k] -= L[i, k] * x[i]
+    return x
+
+
+@njit(cache=True, nogil=True)
+def _matrix(K, free, is_tied):
+    """The lower half of A. Where d sums to 0, the same number added to all of K counts for nothing, and mends A."""
+    n = len(free)
+    A, mean = np.empty((n, n)), 0.0
+    for a in range(n):
+        row = K[free[a]]
+        for c in range(a + 1):
+            A[a, c] = row[free[c]]
+        mean += A[a, a] / n
+    for a in range(n):
+        if is_tied:
+            A[a, : a + 1] += mean
+        A[a, a] += RIDGE * mean
+    return A
+
+
+@njit(cache=True, nogil=True)
+def leap(K, F, z, lower, upper, up, low, is_tied):
+    """Take the step, in F and z; return what came of it.
+
+    Parameters
+    ----------
+    K, F, z, lower, upper : the matrix, the gradient, the variables and their bounds, (n, n) and (n,).
+    up, low : 0 where a variable may rise (may fall), else inf (-inf); it is free if it may do both.
+    is_tied : whether the free variables have a given sum.
+    """
+    free, n = np.empty(len(F), np.int64), 0
+    for i in range(len(F)):
+        if up[i] == 0 and low[i] == 0 and K[i, i] > 0:
+            free[n] = i
+            n += 1
+    free = free[:n]
+    if n < 1 + is_tied:
+        return NONE
+    A = _matrix(K, free, is_tied)
+    if not _factor(A):
+        return NONE
+    f = np.empty(n)
+    for a in range(n):
+        f[a] = F[free[a]]
+    if is_tied:
+        f -= f.mean()  # it counts for nothing, and would cost digits
+    d = -_solved(A, f)
+    if is_tied:
+        ones = _solved(A, np.ones(n))
+        d -= ones * (d.sum() / ones.sum())
+        d -= d.mean()
+    change = np.zeros(len(F))
+    for a in range(n):
+        row, by = K[free[a]], d[a]
+        for j in range(len(F)):
+            change[j] += by * row[j]
+    slope, curvature = 0.0, 0.0
+    for a in range(n):
+        slope += f[a] * d[a]
+        curvature += change[free[a]] * d[a]
+    if not slope < 0 or not np.isfinite(curvature):
+        return NONE
+    t, first = (1.0 if curvature <= -slope else -slope / curvature), -1
+    for a in range(n):
+        if d[a] != 0:
+            room = ((upper if d[a] > 0 else lower)[free[a]] - z[free[a]]) / d[a]
+            if room <= t:
+                t, first = room, a
+    for a in range(n):
+        i = free[a]
+        z[i] = min(max(z[i] + t * d[a], lower[i]), upper[i])
+        if a == first:  # exactly at its bound, or it would count as free for ever
+            z[i] = upper[i] if d[a] > 0 else lower[i]
+        up[i], low[i] = (0 if z[i] < upper[i] else np.inf), (0 if z[i] > lower[i] else -np.inf)
+    for j in range(len(F)):
+        F[j] += t * change[j]
+    return WHOLE if first < 0 else CUT
