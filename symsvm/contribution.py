@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm.estimators import OneClassSVM
-from symsvm.estimators.linear import LinearSVC, LinearSVR
+from symsvm.estimators import LinearSVC, LinearSVR, OneClassSVM
 from symsvm.estimators.machine import KernelMachine
 from symsvm.kernels import Linear
 from symsvm.oracle import Oracle

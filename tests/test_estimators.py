@@ -354,7 +354,10 @@ def test_the_estimators_are_symsvms_and_cost_nothing_until_asked_for():
 
 @pytest.mark.parametrize(
     ("machine", "name"),
-    [(SVC(), "symsvm.estimators.machine.solve_dual"), (LinearSVC(), "symsvm.estimators.linear.solve_linear")],
+    [
+        (SVC(), "symsvm.estimators.machine.solve_dual"),
+        (LinearSVC(), "symsvm.estimators.linear_classifier.solve_linear"),
+    ],
     ids=["SVC", "LinearSVC"],
 )
 def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_ones(machine, name, monkeypatch):

@@ -1,7 +1,8 @@
 """Estimators: support vector machines after scikit-learn's rules, on the fast solver, with certificates."""
 
 from symsvm.estimators.classifiers import SVC, NuSVC
-from symsvm.estimators.linear import LinearSVC, LinearSVR
+from symsvm.estimators.linear_classifier import LinearSVC
+from symsvm.estimators.linear_regressor import LinearSVR
 from symsvm.estimators.outliers import OneClassSVM
 from symsvm.estimators.regressors import SVR, NuSVR
 
