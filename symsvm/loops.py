@@ -12,6 +12,7 @@ __all__ = [
     "held_product",
     "lay_out",
     "mirror",
+    "mirror_columns",
     "move",
     "part_firm",
     "sum_rows",
@@ -129,7 +130,8 @@ def part_firm(F, z, lower, upper, group, play, least, most, margin):
 
 
 @njit(cache=True, nogil=True)
-def _mirror(K, low, high, first, last):
+def mirror_columns(K, low, high, first, last):
+    """K_ji = K_ij for the rows i from low to high and the columns j from first to last, a square at a time."""
     for i in range(low, high, 64):
         for c in range(first, last):
             row = K[c]
@@ -140,12 +142,12 @@ def _mirror(K, low, high, first, last):
 @alone
 @njit(cache=True, parallel=True, nogil=True)
 def mirror(K, low, high):
-    """K_ji = K_ij for the rows i from low to high and the columns j before low, a square at a time."""
+    """K_ji = K_ij for the rows i from low to high and the columns j before low."""
     if (high - low) * low < 2**20:  # threads have to be worth their while
-        _mirror(K, low, high, 0, low)
+        mirror_columns(K, low, high, 0, low)
     else:
         for t in prange((low + 63) // 64):
-            _mirror(K, low, high, t * 64, min(t * 64 + 64, low))
+            mirror_columns(K, low, high, t * 64, min(t * 64 + 64, low))
 
 
 @njit(cache=True, nogil=True)

@@ -33,7 +33,7 @@ class HeldMatrix:
     """
 
     def __init__(self, kernel, X, room):
-        from symsvm.tuning.matrix_loops import mirror  # Numba is loaded when it is first needed
+        from symsvm.loops import mirror_columns  # Numba is loaded when it is first needed
 
         m = X.shape[0]
         self.kernel = kernel
@@ -45,7 +45,7 @@ class HeldMatrix:
             for low in range(0, m, _ROWS):  # what is left of the diagonal is enough
                 high = min(m, low + _ROWS)
                 pairs.block(np.arange(low, high), np.arange(high), self.K[low:high])
-                mirror(self.K, low, high)
+                mirror_columns(self.K, low, high, 0, low)
         if not np.isfinite(np.diagonal(self.K)).all():
             raise ValueError(f"the kernel {kernel!r} is not finite on these points: scale X.")
 

@@ -1,9 +1,10 @@
 """Loops over a symmetric matrix that is held whole, without Python's lock: threads run them side by side."""
 
-import numpy as np
 from numba import njit
 
-__all__ = ["add_products", "add_rows", "copy", "gather", "mirror"]
+from symsvm.loops import sum_rows
+
+__all__ = ["add_products", "add_rows", "copy", "gather"]
 
 
 @njit(cache=True, nogil=True)
@@ -13,16 +14,6 @@ def gather(K, rows, columns, out):
         source, target = K[rows[i]], out[i]
         for j in range(len(columns)):
             target[j] = source[columns[j]]
-
-
-@njit(cache=True, nogil=True)
-def mirror(K, low, high):
-    """K_ji = K_ij for the rows i from low to high and the columns j before high, a square at a time."""
-    for first in range(0, high, 64):
-        for c in range(first, min(first + 64, high)):
-            target = K[c]
-            for r in range(max(low, c + 1), high):
-                target[r] = K[r, c]
 
 
 @njit(cache=True, nogil=True)
@@ -41,19 +32,13 @@ def copy(K, rows, starts, stops, out):
 def add_rows(K, starts, stops, columns, q, out):
     """out_i += sum_j K_ij q_j over the chosen columns, for the i in runs [start, stop), one run after another.
 
-    K is symmetric: row j is read for column j. Sums of a run are in an array of their own, for the compiler to know
-    that it is not a part of K.
+    K is symmetric: row j is read for column j.
     """
     low = 0
     for r in range(len(starts)):
-        total = np.zeros(stops[r] - starts[r])
-        for k in range(len(columns)):
-            source, factor = K[columns[k], starts[r] : stops[r]], q[k]
-            for i in range(len(total)):
-                total[i] += factor * source[i]
-        for i in range(len(total)):
-            out[low + i] += total[i]
-        low += len(total)
+        width = stops[r] - starts[r]
+        sum_rows(K, columns, q, out[low : low + width], starts[r])
+        low += width
 
 
 @njit(cache=True, nogil=True)
