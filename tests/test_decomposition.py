@@ -14,7 +14,7 @@ from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from symsvm.gram import Gram
 from symsvm.objectives import quadratic_program as programs
 from symsvm.oracle import Oracle
-from symsvm.solvers import state
+from symsvm.solvers import selection, state
 from symsvm.solvers.decompose import decompose
 
 KERNELS = {"rbf": RBF(1.0), "linear": Linear(), "polynomial": Polynomial(2, coef0=1.0), "laplacian": Laplacian(0.5)}
@@ -108,8 +108,8 @@ def test_working_sets_shrinking_and_float32_change_nothing(monkeypatch):
     X, y, _ = data(400, 5)
     qp = programs.csvc(y, 5.0)
     whole, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
-    monkeypatch.setattr(state, "WHOLE", 0)
-    monkeypatch.setattr(state, "JOIN", 16)
+    monkeypatch.setattr(selection, "WHOLE", 0)
+    monkeypatch.setattr(selection, "JOIN", 16)
     parts, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
     again, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
     assert parts.n_iter > 3
@@ -168,8 +168,8 @@ def test_totals_that_the_bounds_do_not_allow_say_so():
 @pytest.mark.parametrize("whole", [True, False])
 def test_singular_matrices_and_a_large_C_take_few_steps(monkeypatch, form, kernel, m, seed, C, troubles, whole):
     if not whole:
-        monkeypatch.setattr(state, "WHOLE", 0)
-        monkeypatch.setattr(state, "JOIN", 8)
+        monkeypatch.setattr(selection, "WHOLE", 0)
+        monkeypatch.setattr(selection, "JOIN", 8)
     X, y, t = data(m, seed, **troubles)
     qp = FORMS[form](y, t, C)
     result, K = minimise(qp, KERNELS[kernel], X, tol=1e-6, time_limit=30.0)
@@ -201,8 +201,8 @@ def test_the_time_limit_holds_inside_a_working_set():
 
 def test_what_float32_says_is_not_the_end(monkeypatch):
     """Float32 sees no step to take where float64 does; totals that drifted are put right."""
-    monkeypatch.setattr(state, "WHOLE", 0)
-    monkeypatch.setattr(state, "JOIN", 8)
+    monkeypatch.setattr(selection, "WHOLE", 0)
+    monkeypatch.setattr(selection, "JOIN", 8)
     for kernel, m, seed, scale, C in ((KERNELS["polynomial"], 53, 2929, 84.0, 7e3), (Linear(), 24, 24, 6e4, 6e4)):
         X, y, _ = data(m, seed)
         X[:, 1] *= scale
@@ -231,7 +231,7 @@ def test_variables_that_nothing_holds_back_end_before_they_are_infinite():
 
 def test_without_an_equality_the_worst_free_variables_are_solved_for(monkeypatch):
     for name, size in (("WHOLE", 0), ("JOIN", 4), ("MOST", 26)):
-        monkeypatch.setattr(state, name, size)
+        monkeypatch.setattr(selection, name, size)
     X, y, _ = data(57, 677714, duplicates=True, constant=True)
     result, _ = minimise(programs.csvc(y, 4500.0, squared=True, intercept=False), RBF(0.05), X, tol=1e-7, max_iter=500)
     assert result.stopped == "tol"

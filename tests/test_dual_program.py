@@ -37,7 +37,7 @@ from symsvm import (
 )
 from symsvm.gram import Gram
 from symsvm.oracle import Oracle
-from symsvm.solvers import state
+from symsvm.solvers import selection
 from symsvm.solvers.one_vs_one import one_vs_one
 
 
@@ -171,8 +171,8 @@ def test_trace_and_callback():
 
 
 def test_the_trace_holds_where_variables_are_out_of_play(monkeypatch):
-    monkeypatch.setattr(state, "WHOLE", 0)
-    monkeypatch.setattr(state, "JOIN", 16)
+    monkeypatch.setattr(selection, "WHOLE", 0)
+    monkeypatch.setattr(selection, "JOIN", 16)
     Z, y, _ = points(600, seed=3)
     solution = solve(KernelDual(csvc(y, 2.0), Z, RBF(0.8)))
     assert solution.trace["W"][-1] == pytest.approx(solution.W, rel=1e-6)
@@ -269,7 +269,7 @@ def test_a_solution_is_continued_from_with_other_bounds_or_more_points():
 def test_a_path_over_C_is_what_its_parts_are_and_computes_less(monkeypatch):
     Cs = (0.5, 1.0, 2.0, 4.0)
     for name, size in (("WHOLE", 0), ("JOIN", 32)):  # working sets that are a part of the points
-        monkeypatch.setattr(state, name, size)
+        monkeypatch.setattr(selection, name, size)
     Z, y, _ = points(800, seed=5)
     for squared in (False, True):
         programs = [csvc(y, C, squared=squared) for C in Cs]

@@ -17,7 +17,7 @@ from symsvm import RBF, KernelDual, Laplacian, Linear, Polynomial, solve
 from symsvm.gram import Gram
 from symsvm.objectives import quadratic_program as programs
 from symsvm.oracle import Oracle
-from symsvm.solvers import state
+from symsvm.solvers import selection
 from symsvm.solvers.decompose import decompose
 
 pytestmark = pytest.mark.slow
@@ -132,17 +132,17 @@ def test_all_at_once(problem):
 @fuzzed(1500)
 @given(problem=problems)
 def test_in_working_sets(monkeypatch, problem):
-    monkeypatch.setattr(state, "WHOLE", 0)
-    monkeypatch.setattr(state, "JOIN", 8)
+    monkeypatch.setattr(selection, "WHOLE", 0)
+    monkeypatch.setattr(selection, "JOIN", 8)
     run(problem)
 
 
 @fuzzed(100)
 @given(problem=problems, most=st.integers(12, 30))
 def test_in_working_sets_that_hold_not_all_free_variables(monkeypatch, problem, most):
-    monkeypatch.setattr(state, "WHOLE", 0)
-    monkeypatch.setattr(state, "JOIN", 4)
-    monkeypatch.setattr(state, "MOST", most)
+    monkeypatch.setattr(selection, "WHOLE", 0)
+    monkeypatch.setattr(selection, "JOIN", 4)
+    monkeypatch.setattr(selection, "MOST", most)
     run(problem, time_limit=2.0)  # a part of the free variables at a time gets on slowly
 
 
@@ -156,8 +156,8 @@ def test_in_working_sets_that_hold_not_all_free_variables(monkeypatch, problem, 
 )
 def test_from_starts_feasible_or_not(monkeypatch, problem, seed, log_size, density, whole):
     if not whole:
-        monkeypatch.setattr(state, "WHOLE", 0)
-        monkeypatch.setattr(state, "JOIN", 8)
+        monkeypatch.setattr(selection, "WHOLE", 0)
+        monkeypatch.setattr(selection, "JOIN", 8)
     rng = np.random.default_rng(seed)
 
     def start(qp):
@@ -179,8 +179,8 @@ def test_from_starts_feasible_or_not(monkeypatch, problem, seed, log_size, densi
 def test_where_float32_alone_goes_wrong(monkeypatch, m, seed, log_scale, log_C, kernel, whole):
     """A column that was never scaled, and a large C: right in float64, or it says that it is not."""
     if not whole:
-        monkeypatch.setattr(state, "WHOLE", 0)
-        monkeypatch.setattr(state, "JOIN", 8)
+        monkeypatch.setattr(selection, "WHOLE", 0)
+        monkeypatch.setattr(selection, "JOIN", 8)
     X, y, _ = data(m, seed)
     log_scale /= 2 if kernel == "polynomial" else 1  # its values grow as the fourth power
     X[:, 1] *= 10.0**log_scale

@@ -3,14 +3,11 @@
 import numpy as np
 
 from symsvm.program import Info
+from symsvm.solvers import selection
 from symsvm.solvers.working_set import WorkingSet
 
 __all__ = ["State"]
 
-# Variables that are solved for all at once.
-WHOLE = 2560
-# Violators a side that join the free variables (up to four times as many where these are few), and the most of these.
-JOIN, MOST = 512, 8192
 # Multiplications that a look at some products in float64 may cost.
 _SPOT = 2**23
 # Steps of SMO in one working set: a bound that only trouble reaches.
@@ -26,7 +23,7 @@ class State:
 
     def __init__(self, qp, gram, start, seed, pairs=None):
         self.qp, self.gram, self._before = qp, gram, gram.entries
-        self.is_whole, self._by_pairs = qp.n <= WHOLE and pairs is None, pairs
+        self.is_whole, self.pairs = qp.n <= selection.WHOLE and pairs is None, pairs
         self.rng = np.random.default_rng(seed)
         self.z = qp.start(start)
         kept = gram.kept is not None and gram.kept.adopt(qp)
@@ -136,7 +133,8 @@ class State:
             within_reach = sizes * float(np.abs(self.z).sum()) <= 10 * tol  # of what rounding leaves
             falls = self.worst < 0.9 * worst or (within_reach and self.W < W - 8 * rounding)
             self._idle = 0 if falls else self._idle + 1
-            patience = _IDLE if self.free <= MOST else 25 * _IDLE  # a part of the free variables gets on slowly
+            # A part of the free variables gets on slowly.
+            patience = _IDLE if self.free <= selection.MOST else 25 * _IDLE
             if self._idle >= patience and not self.sharpen():
                 if W < self.W:
                     self.z, self.Kz, self.W = z, Kz, W
@@ -193,56 +191,15 @@ class State:
             left = np.setdiff1d(before, self.rows, assume_unique=True)
         self._left.append((left, self.z.copy()))
 
-    def wanted(self):
-        """The next working set: everything if that is little, else free variables and violators."""
-        from symsvm.loops import violators
-
-        qp = self.qp
-        if self.is_whole:
-            return np.arange(qp.n)
-        if self._by_pairs:
-            return self._pair()
-        ends = self.least, self.most, 0.1 * self.worst
-        free, *sides = violators(self.F, self.z, qp.lower, qp.upper, qp.group, self.play, *ends)
-        if len(free) > MOST:
-            distance = np.abs(self.F[free] - self.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
-            free = self._drawn(free, distance, MOST)
-        chosen = [free]
-        for candidates, score in (sides[:2], sides[2:]):
-            join = min(max(JOIN, len(candidates) // 4), max(JOIN, 4 * JOIN - len(free)))
-            chosen.append(self._drawn(candidates, score, join) if len(candidates) > join else candidates)
-        return np.sort(np.concatenate(chosen))
-
-    def _pair(self):
-        """An i that may rise and a j that may fall, F_i < F_j, in the worst group: the worst of both, or by chance."""
-        qp, F, worst = self.qp, self.F, self._by_pairs == "worst"
-        g = int(np.argmax(self.most - self.least))
-        here = self.play[qp.group[self.play] == g] if len(qp.total) else self.play
-        pair, margin = [], 0.2 * self.worst  # by which a pair violates: less may be too little for a step
-        rising = here[(self.z[here] < qp.upper[here]) & (F[here] < self.most[g] - margin)]
-        if len(rising):
-            pair.append(rising[np.argmin(F[rising])] if worst else self.rng.choice(rising))
-        least = F[pair[0]] if pair else self.least[g]
-        falling = here[(self.z[here] > qp.lower[here]) & (F[here] > least + margin)]
-        if len(falling):
-            pair.append(falling[np.argmax(F[falling])] if worst else self.rng.choice(falling))
-        return np.sort(np.array(pair, dtype="int64"))
-
-    def _drawn(self, candidates, score, most):
-        """The worst of the candidates and others by chance, half each: the worst are near copies of one another."""
-        order = np.argpartition(-score, most // 2)
-        rest = self.rng.choice(candidates[order[most // 2 :]], most - most // 2, replace=False)
-        return np.concatenate([candidates[order[: most // 2]], rest])
-
     def improve(self, tol, deadline=np.inf):
         """Solve for a working set, until the deadline at most; return whether anything changed."""
         self.is_polished = False
-        self._choose(self.wanted())
+        self._choose(selection.selected(self))
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls further than its digits go.
         digits = _DIGITS[str(self.working.K.dtype)]
         eps = self.worst * (digits if self.is_whole else max(digits, 0.1))
-        if not self._by_pairs:
+        if self.pairs is None:
             eps = max(self.aim * tol, eps)
         # Free variables have F near the middle: around it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0

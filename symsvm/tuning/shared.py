@@ -16,7 +16,7 @@ from symsvm.objectives import KernelDual
 from symsvm.solvers import Decomposition
 from symsvm.solvers.dual_program import solve_dual
 from symsvm.solvers.registry import chosen
-from symsvm.solvers.state import WHOLE
+from symsvm.solvers.selection import WHOLE
 from symsvm.solvers.working_set import WorkingSet, blocks
 
 __all__ = ["Session", "Stopped", "can_share", "shared"]
