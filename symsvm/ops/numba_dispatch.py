@@ -9,7 +9,8 @@ from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
 from symsvm.ops.kernel_ops import MISFIT, KernelFeatures, KernelGram, KernelMatvec
-from symsvm.ops.tiles import compile_tiles, parameters
+from symsvm.ops.tile_source import parameters
+from symsvm.ops.tiles import compile_tiles
 
 __all__ = ["loops"]
 
