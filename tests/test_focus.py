@@ -142,3 +142,12 @@ def test_no_leap_where_there_is_none():
     assert leap(np.eye(2), F, z, *bounds, alone, -alone, True) == NONE  # one variable with a given sum
     assert (z == 0).all()
     assert F.tolist() == [1.0, -1.0]
+
+
+@pytest.mark.parametrize("where", ["F", "K"])
+def test_what_is_no_number_ends_it(where):
+    problem = Problem(300, 1.0)
+    getattr(problem, where)[5:9] = np.nan
+    problem.solve(1e-6, most_time=1e8)  # it comes back
+    assert (problem.lower <= problem.z).all()
+    assert (problem.z <= problem.upper).all()

@@ -23,8 +23,10 @@ __all__ = ["focus"]
 _PART, _GOAL = 8, 0.1
 # The part that steps on all variables are to leave: further, float32 does not go.
 _DIGITS = 1e-3
-# Nanoseconds of a step, and of a step for each variable; steps before Newton's, and how many of these may be cut.
-_STEP, _EACH, _LEAST, _LEAPS = 300.0, 0.8, 50, 10
+# Nanoseconds of a step of SMO, and of each variable in it.
+_STEP, _EACH = 300.0, 0.8
+# Steps of SMO before Newton's; how many of these may end at a bound, and the nanoseconds that they may take.
+_LEAST, _LEAPS, _LONG = 50, 10, 1e6
 
 
 @njit(cache=True, nogil=True)
@@ -57,7 +59,7 @@ def _few(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time, is_tie
         if taken < some:
             break
         for g in range(groups):
-            for _ in range(_LEAPS):
+            for _ in range(min(_LEAPS, 1 + int(_LONG / cost))):
                 spent += cost
                 if leap(k, f, x, least, most, rise[g], fall[g], is_tied) != CUT:
                     break
@@ -84,7 +86,7 @@ def focus(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time, is_ti
     while True:
         f = F.astype(K.dtype)
         size, violation = question(f, up, low, found)
-        if violation <= eps or spent >= most_time:
+        if not violation > eps or spent >= most_time:  # no number is no violation that steps could mend
             return steps, spent, violation
         if size > few:
             step, goal = _STEP + _EACH * n, max(eps, _DIGITS * violation)
