@@ -1,10 +1,24 @@
-"""Settings for every test: a rewrite that raises is an error, and pictures need no screen."""
+"""Settings for every test: a rewrite that raises is an error, pictures need no screen, and nothing is compiled in C."""
 
+import gc
 import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import pytensor
+from pytensor.compile.mode import predefined_linkers
+from pytensor.link.vm import VMLinker
 
 pytensor.config.on_opt_error = "raise"
-pytensor.config.blas__ldflags = ""  # PyTensor's C backend, which looks for a BLAS and warns, is not under test
+# PyTensor's C backend is not under test: it looks for a BLAS and warns, and takes ten seconds for the first loop of all
+# that stays one, also in the mode that compiles nothing.
+pytensor.config.blas__ldflags = ""
+predefined_linkers["cvm"] = VMLinker(use_cloop=False, c_thunks=False)
+pytensor.config.traceback__limit = 0  # where each variable was made: a tenth of the time that a graph takes
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what is there to stay: it would look at every graph that is kept again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

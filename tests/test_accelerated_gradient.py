@@ -230,6 +230,6 @@ def test_without_convexity_it_still_comes_to_rest():
 
 def test_the_state_is_in_the_type_that_is_computed_in():
     for dtype in ("float32", "float64"):
-        machine = compile(csvc(RBF(1.0)), AcceleratedGradient(), mode="FAST_COMPILE", dtype=dtype).machine
+        machine = compile(csvc(Linear()), AcceleratedGradient(), mode="FAST_COMPILE", dtype=dtype).machine
         assert {v.dtype for v in machine.step} == {dtype}
         assert repr(AcceleratedGradient()) == "AcceleratedGradient()"

@@ -29,7 +29,12 @@ def values(kernel, X, Z, mode):
     return [np.asarray(v) for v in function([], outputs, mode=mode)()]
 
 
-@pytest.mark.parametrize("name", [*KERNELS, "precomputed"])
+# Numba compiles each for seconds: these are functions of a.b and of |a - b|^2, as "polynomial" and "rbf" are.
+ALIKE = ("homogeneous", "sigmoid", "custom")
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in (*KERNELS, "precomputed")]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_backends_agree_with_each_other_and_with_loops(name):
     if name == "precomputed":
         kernel, X = precomputed(PROBLEM.X)

@@ -22,6 +22,8 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+# A minute and more where nothing is compiled yet: below, its blocks share what the other pages compile.
+@pytest.mark.slow
 def test_the_readme_runs_in_a_fresh_process(tmp_path):
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", RUN],
@@ -35,7 +37,7 @@ def test_the_readme_runs_in_a_fresh_process(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES[1:] if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number, block in enumerate(blocks(page)):
