@@ -195,7 +195,8 @@ def test_every_equation_of_the_dictionary_is_compared():
     assert set(EQUATIONS) == set(LOOPS) | elsewhere
 
 
-@pytest.mark.parametrize("mode", MODES)
+# On Numba the paper's class meets LIBSVM's optimum in test_paper.
+@pytest.mark.parametrize("mode", ["JAX", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def test_the_whole_paper_meets_the_optimum(mode):
     """Solve Eq. 21 with Eq. 25 and the exact projection, and compare W with the QP solver's."""
     lam, X, y, _ = symbols(PROBLEM)

@@ -70,7 +70,8 @@ def test_it_comes_near_the_optimum_and_says_how_near(name, machine, bias):
     assert certificate.dual == pytest.approx(best, rel=short[machine == "svr"])
 
 
-@pytest.mark.parametrize("mode", MODES)
+# Numba compiles the loop inside the step, and its gradient, for half a minute.
+@pytest.mark.parametrize("mode", ["JAX", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def test_a_squared_loss_needs_no_ridge(mode):
     """Q + 1 / (2 C) is regular: what is relaxed is the problem itself, and the run ends optimal."""
     problem = KernelDual(csvc(SIGNS, 1.0, squared=True), X, RBF(1.0))

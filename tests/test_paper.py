@@ -199,8 +199,10 @@ def test_metamorphic_relations(exact):
         assert other.certificate().b == pytest.approx(sign * svm.certificate().b, abs=1e-5)
 
 
-def test_float32():
-    svm = machine(dtype="float32", projection="exact", alpha=0.15, mode="NUMBA")
+# On Numba and JAX float32 is in test_program.
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.slow)])
+def test_float32(mode):
+    svm = machine(dtype="float32", projection="exact", alpha=0.15, mode=mode)
     W = svm.train_model_full(max_iters=400)
     assert svm.W.dtype == svm.update.dtype == "float32"
     assert svm.lam.get_value().dtype == np.float32
