@@ -241,7 +241,10 @@ def test_sparse_points(name):
         np.testing.assert_allclose(value(A, B, SIDES), right, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "which"), [("laplacian", 0), ("rbf", 1), ("rbf", 2)])
+# Each compiles for ten seconds; both sides are sparse in test_pairs as well.
+@pytest.mark.parametrize(
+    ("name", "which"), [("laplacian", 0), ("rbf", 1), pytest.param("rbf", 2, marks=pytest.mark.slow)]
+)
 def test_sparse_points_in_compiled_loops(name, which):
     kernel = SPARSE_KERNELS[name]
     (left, A), (other, B) = storages()[which]

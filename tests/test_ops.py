@@ -302,12 +302,13 @@ def test_the_form_has_the_value_of_the_kernel(name, mode, dtype):
     check_value(FORMS[name], mode, dtype)
 
 
-# A form takes seconds to compile: one with all kinds of inputs, and one with weights.
+# A form takes ten seconds to compile: one with all kinds of inputs, and one with weights. Loops in float32 are those of
+# every fit of the fast solver.
 @pytest.mark.parametrize(
     ("name", "ops", "dtype"),
     [
         ("shared product", [KernelMatvec], "float64"),
-        ("rbf", [KernelMatvec], "float32"),
+        pytest.param("rbf", [KernelMatvec], "float32", marks=pytest.mark.slow),
         ("weighted laplacian", [KernelMatvec], "float64"),
     ],
 )
