@@ -438,7 +438,7 @@ def test_the_heaviest_vectors_as_pictures(iris):
         LinearSVC(),
         LinearSVC(multi_class="crammer_singer", C=0.1),
         NuSVC(nu=0.2),
-        SVC(kernel="linear", solver="accelerated-gradient"),
+        SVC(kernel="linear", solver="accelerated-gradient", mode="JAX"),
         OneClassSVM(),
         sklearn.svm.SVC(),
     ],
