@@ -35,7 +35,7 @@ run: $(READY)
 	$(BIN)/python examples/run.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -m slow -n 2 tests/test_fuzz.py tests/test_data_fuzz.py tests/test_files_fuzz.py tests/test_serve_schema.py
