@@ -83,6 +83,16 @@ def test_attributes_are_scikit_learns(name, kernel):
         np.testing.assert_allclose(*votes, atol=1e-4)
 
 
+def test_a_model_does_not_change_with_the_array_that_it_was_fitted_to():
+    X, y = make_moons(30, noise=0.2, random_state=0)
+    for kernel in ("rbf", lambda A, B: (1 + A @ B.T) ** 2):
+        mine = X.copy()
+        model = SVC(kernel=kernel).fit(mine, y)
+        expected = model.decision_function(X)
+        mine[:] = 0.0
+        np.testing.assert_array_equal(model.decision_function(X), expected)
+
+
 def test_kernel_objects_strings_functions_and_matrices_agree():
     X, y = MOONS
     K = np.exp(-2.0 * ((X[:, None] - X[None]) ** 2).sum(-1))

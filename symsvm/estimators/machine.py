@@ -146,7 +146,8 @@ class KernelMachine(Certified):
         self._end_fit()
         self.support_ = support.astype("int32")
         self.support_vectors_ = X[support] if self._kernel is not None else np.empty((0, 0))
-        self._fitted = X if callable(self.kernel) and self._kernel is None else None
+        # A copy: X may be changed later, and a function that meets the same array twice may round otherwise (A A').
+        self._fitted = X.copy() if callable(self.kernel) and self._kernel is None else None
         self._solutions = solutions
         self.fit_status_ = int(any(s.stopped != "tol" for s in solutions))
         self.n_iter_ = np.array([s.n_iter for s in solutions], dtype="int32")
