@@ -10,6 +10,8 @@ __all__ = ["WorkingSet", "blocks"]
 
 # Rows that are computed together: of a symmetric matrix only what is left of the diagonal, in steps of so many.
 _ROWS = 512
+# Columns that keep rows from being a multiple of 4096 bytes: a column would then be in the same lines of the cache.
+_ASIDE = 16
 
 
 class WorkingSet:
@@ -72,7 +74,7 @@ class WorkingSet:
         """A matrix for n members, filled up to whole blocks, with one slot more for the variable of no equality."""
         if n + 1 <= len(self.K):
             return
-        size = blocks(min(self.qp.n, n + n // 4) + 1)
+        size = blocks(min(self.qp.n, n + n // 4) + 1) + _ASIDE
         K, held = np.empty((size, size), self.K.dtype), len(self.members)
         K[:held, :held] = self.K[:held, :held]
         self.K = K
