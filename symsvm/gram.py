@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 
 from symsvm.oracle import Oracle
+from symsvm.rewrites import MEMORY
 
 __all__ = ["Gram"]
 
@@ -56,14 +57,17 @@ class Gram:
     def _pairs(self, dtype):
         return self._fast if dtype == "float32" else self._exact
 
-    def hold(self, starts):
+    def hold(self, starts, memory=MEMORY):
         """Compute K inside parts of the points once, in float32, or all of it in float64; it is read off from then on.
 
         `starts` are the indices at which the parts begin, those of classes for example: a problem of two classes needs
         the matrix of each, as others with one of them do, and the block between them, which none of the others needs.
+        Nothing is held where it would take more bytes than `memory`; nor where all points are one part, of which
+        problems may need a few rows only, and features are so few that a value is as soon computed as read.
         """
-        self.is_exact = self.m <= _MANY_PROBLEMS
-        if self.is_exact:
+        self.is_exact = self.m <= _FEW or (self.m <= _MANY and 2 * self.m <= _FEW * len(starts))
+        sizes = np.diff([*starts, self.m])
+        if self.is_exact or 4 * (sizes**2).sum() > memory or (len(starts) == 1 and self.width < _DEAR):
             return
         for low, high in zip(starts, [*starts[1:], self.m], strict=True):
             K = np.empty((high - low, high - low), "float32")
@@ -136,7 +140,7 @@ class Gram:
 
 def _thinned(X):
     """The points as CSR where most features of dense ones are 0: sums then run over the others."""
-    if hasattr(X, "tocsr") or X.shape[1] < _MANY or np.count_nonzero(X) > _FULL * X.size:
+    if hasattr(X, "tocsr") or X.shape[1] < _WIDE or np.count_nonzero(X) > _FULL * X.size:
         return X
     from scipy.sparse import csr_matrix
 
@@ -173,8 +177,10 @@ class _Part:
 
 
 # Features from which on sparse loops may pay, and the part of them that may be other than 0.
-_MANY, _FULL = 64, 0.25
-# Points of which the whole matrix takes no time, and of which it is soon paid back by many problems.
-_FEW, _MANY_PROBLEMS = 256, 2048
+_WIDE, _FULL = 64, 0.25
+# Points of a problem whose whole matrix takes no time in float64, and points of many such problems together.
+_FEW, _MANY = 256, 2048
+# Features from which on a value is dearer than a look at one that is held.
+_DEAR = 96
 # Rows that are computed together.
 _ROWS = 1024

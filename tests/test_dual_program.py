@@ -303,11 +303,14 @@ def test_pairs_of_classes_share_what_is_inside_a_class():
             np.testing.assert_allclose(solution.lam, alone.lam, atol=1e-5)
 
 
-def test_a_gram_that_holds_parts_is_the_same_matrix():
-    Z = np.random.default_rng(0).normal(size=(90, 5))
+@pytest.mark.parametrize(("d", "starts"), [(5, [0, 120, 330]), (100, [0])])
+def test_a_gram_that_holds_parts_is_the_same_matrix(d, starts):
+    Z = np.random.default_rng(0).normal(size=(500, d)) / np.sqrt(d)
     plain, held = Gram(RBF(1.0), Z), Gram(RBF(1.0), Z)
-    held.hold([0, 20, 55])
-    rows, columns = np.array([3, 25, 26, 60, 89]), np.array([70, 1, 2, 30, 54, 55, 80])
+    held.hold(starts)
+    sizes = np.diff([*starts, 500])
+    assert held.entries == (sizes * (sizes + 1) // 2).sum()  # half of each part
+    rows, columns = np.array([3, 125, 126, 460, 489]), np.array([370, 1, 2, 130, 329, 330, 480])
     q = np.random.default_rng(1).normal(size=len(columns))
     for some in (rows, np.sort(rows)):
         a, b = np.zeros((5, 7), "float32"), np.zeros((5, 9), "float32")
@@ -318,6 +321,20 @@ def test_a_gram_that_holds_parts_is_the_same_matrix():
         plain.product(q, some, columns, u, exact=True)
         held.product(q, some, columns, v, exact=False)
         np.testing.assert_allclose(v, u, atol=1e-5)
+
+
+def test_a_gram_holds_what_is_worth_it():
+    def held(m, d, starts, **options):
+        gram = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(m, d)))
+        gram.hold(starts, **options)
+        return gram.is_exact, gram.entries > 0
+
+    assert held(200, 5, [0, 100]) == (True, False)  # in float64, all of it, when it is asked for
+    assert held(300, 5, [0, 60, 120, 180]) == (True, False)  # as problems are small
+    assert held(300, 5, [0, 100]) == (False, True)
+    assert held(300, 5, [0, 100], memory=1000) == (False, False)
+    assert held(300, 5, [0]) == (False, False)  # a value is as soon computed
+    assert held(300, 100, [0]) == (False, True)
 
 
 def test_sparse_points_and_mostly_empty_ones_give_the_same():

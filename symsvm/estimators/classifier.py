@@ -75,7 +75,9 @@ class Classifier(ClassifierMixin, KernelMachine):
     def _rest(self, X, labels, weights):
         """A problem for each class against the rest, over the same points; for two classes the second's is enough."""
         gram, k = self._bind(X, weights), len(self.classes_)
-        gram.keeps = k > 2  # rows of one problem's working set serve the next
+        if k > 2:
+            gram.hold([0])
+            gram.keeps = True  # rows of one problem's working set serve the next
         coef, intercepts, solutions = [], [], []
         for c in range(k) if k > 2 else (1,):
             solution = self._solve(self._program(np.where(labels == c, 1.0, -1.0), weights), gram)

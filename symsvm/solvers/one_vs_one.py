@@ -50,8 +50,8 @@ def solve_pairs(gram, labels, program, solve, *, memory=MEMORY):
     """Solve the dual of each pair of classes 0, 1, ..., whose points come one class after another in `gram`."""
     ends = np.cumsum(np.bincount(labels))
     starts = np.append(0, ends[:-1])
-    if len(ends) > 2 and 4 * ((ends - starts) ** 2).sum() <= memory:
-        gram.hold(starts)
+    if len(ends) > 2:
+        gram.hold(starts, memory)
     for a, b in itertools.combinations(range(len(ends)), 2):
         rows = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
         signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])

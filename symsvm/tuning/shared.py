@@ -121,7 +121,7 @@ class _Bound:
     def __init__(self, kernel, rows, *, is_whole=True):
         self.kernel, self.rows, self.is_whole = kernel, rows, is_whole
 
-    def hold(self, starts):
+    def hold(self, starts, memory=None):
         """All is held already."""
 
     def among(self, points):
