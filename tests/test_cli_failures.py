@@ -1,5 +1,6 @@
 """What goes wrong on the command line: one sentence, the right exit code, no traceback, and the old file whole."""
 
+import importlib.util
 import os
 import re
 import resource
@@ -140,6 +141,21 @@ def test_a_search_says_why_cells_failed(good):
     found = run("tune", good / "p.svm", "-s", "nu-svc", "-n", "0.5,1.5", "-v", 2)
     assert "note: 1 of 2 cells failed; the first: nu must be above 0 and at most 1" in found.err
     assert re.search(r"1\.5 .* failed *$", found.out, re.MULTILINE)
+
+
+def test_pictures_are_refused_before_the_work_where_nothing_draws(good, tmp_path, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else found(name))
+    calls = (
+        ("evaluate", good / "m.symsvm", good / "p.svm", "--plots", tmp_path / "p"),
+        ("tune", good / "p.svm", "-c", "1,10", "--plot", tmp_path / "p.png"),
+        ("compare", "sine", "--to", tmp_path / "p"),
+    )
+    for call in calls:
+        failed = run(*call, code=2)
+        assert failed.err == "error: pictures need matplotlib, which is not installed: pip install 'symsvm[plot]'.\n"
+        assert not failed.out
+        assert not list(tmp_path.iterdir())
 
 
 def test_psvms_model_in_is_a_classifier(good, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import read_table
 from symsvm.cli.output import grid
+from symsvm.cli.pictures import prepare
 from symsvm.cli.table import filled
 
 __all__ = ["compared", "problem_of"]
@@ -20,9 +21,7 @@ def compared(names, directory, options, out):
     from symsvm import comparison
 
     if directory is not None:
-        import matplotlib as mpl
-
-        mpl.use("Agg")  # files only
+        prepare()
     asked = [name.strip() for name in options["algorithms"].split(",")] if options["algorithms"] else None
     run = {"algorithms": asked, **{name: options[name] for name in ("tol", "time_limit", "mode")}}
     problems = [problem_of(name, options) for name in names or comparison.PROBLEMS]

@@ -33,10 +33,13 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     from symsvm.cli.keeping import opened
     from symsvm.cli.machine import check_classes, check_labels, parts_of
     from symsvm.cli.output import Output
+    from symsvm.cli.pictures import drawn, prepare
     from symsvm.cli.scores import kind_of, score_lines, scored
     from symsvm.cli.summary import data_line, model_line
     from symsvm.cli.table import described
 
+    if plots is not None:
+        prepare()
     out, fitted = Output(as_json, quiet), opened(model, trust, n_features)
     table = table_for(fitted, file, data, supervised=True)
     if kind_of(fitted) == "regressor":
@@ -52,8 +55,6 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     }
     out.show(data_line(document["data"]), model_line(document["model"]), "", *score_lines(document, out.width))
     if plots is not None:
-        from symsvm.cli.pictures import drawn
-
         document["plots"] = drawn(fitted, X, table.y, plots, document)
         for path in document["plots"]:
             out.show(f"drawn: {path}")

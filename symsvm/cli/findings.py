@@ -88,9 +88,6 @@ def _shown(value):
 
 def drawn(tuning, names, prefix, path):
     """Draw the scores over the first two parameters; the others are those of the best cell."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")  # a file only
     from symsvm import plot
 
     display = plot.surface(tuning, parameters=[prefix + name for name in names[:2]])

@@ -1,17 +1,26 @@
 """Pictures of an evaluation: curves, the confusion matrix, predictions against targets."""
 
+import importlib.util
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["drawn"]
+from symsvm.cli.errors import Refused
+
+__all__ = ["drawn", "prepare"]
+
+
+def prepare():
+    """Have pictures drawn to files only; refuse them, before any work, where nothing is there to draw with."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise Refused("pictures need matplotlib, which is not installed: pip install 'symsvm[plot]'.")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
 
 
 def drawn(model, X, y, directory, scores):
     """Draw what suits a model into a directory; return the paths."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")  # files only
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     if scores["kind"] == "regressor":

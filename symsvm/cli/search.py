@@ -12,6 +12,7 @@ from symsvm.cli.inputs import read_table
 from symsvm.cli.keeping import check_path, check_target, keep, size_of
 from symsvm.cli.machine import REGRESSIONS, check_labels, check_texts, estimator_of, pipeline_of
 from symsvm.cli.output import styled
+from symsvm.cli.pictures import prepare
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
 from symsvm.cli.table import described, filled
 
@@ -40,6 +41,8 @@ class Search:
         if settings["plot"] and Path(settings["plot"]).suffix not in _PICTURES:
             raise Refused(f"--plot must end in {', '.join(_PICTURES)}, got {settings['plot']!r}.")
         check_path(settings["plot"])
+        if settings["plot"]:
+            prepare()
         scaled = settings["scale"] not in (None, "none")
         check_texts(settings["text"], self.kind, scaled)
         check_target(settings["output"], scaled=scaled, linear=self.kind.startswith("linear"))
