@@ -100,17 +100,28 @@ class WorkingSet:
 
     def _fill(self, start):
         """Compute the rows and columns of the slots from `start` on."""
-        from symsvm.loops import mirror
-
         qp, n = self.qp, len(self.members)
         points = qp.point[self.members]
-        for low in range(start, n, _ROWS):
-            high = min(n, low + _ROWS)
-            self.gram.block(points[low:high], points[:high], self.K[low:high])
-            mirror(self.K, low, high)
+        if start == 0 and n > qp.m:  # most points stand there twice
+            points, slots = np.unique(points, return_inverse=True)
+            K = np.empty((len(points), len(points)), self.K.dtype)
+            self._compute(K, points, 0)
+            self.K[:n, :n] = K[slots[:, None], slots]
+        else:
+            self._compute(self.K, points, start)
         new = np.arange(start, n)
         self._own = np.concatenate([self._own, self.K[new, new]])
         self.K[new, new] += qp.diagonal[self.members[start:]]
+
+    def _compute(self, K, points, start):
+        """Write the rows and columns of the points from `start` on."""
+        from symsvm.loops import mirror
+
+        n = len(points)
+        for low in range(start, n, _ROWS):
+            high = min(n, low + _ROWS)
+            self.gram.block(points[low:high], points[:high], K[low:high])
+            mirror(K, low, high)
 
     def solve(self, F, z, eps, most_steps, deadline=np.inf):
         """Solve for the members from the gradient F and the point z.
