@@ -159,7 +159,7 @@ def check_labels(table, kind):
     y = table.y
     if kind in CLASSIFIERS:
         if y.dtype.kind == "f":
-            first = y[y != np.rint(y)][0]
+            first = y[np.argmax((y != np.rint(y)) | (np.abs(y) >= 2**53))]  # floats do not tell larger ones apart
             raise Refused(
                 f"{table.name} has labels such as {first:g}, which are no classes: for a regression use --type svr."
             )
