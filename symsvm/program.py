@@ -11,6 +11,7 @@ from pytensor.graph.basic import Constant
 
 from symsvm.compiler import resolve_mode
 from symsvm.graphs import leaves
+from symsvm.interrupts import is_interrupt, restored_interrupts
 from symsvm.machine import machine_of
 from symsvm.objectives import Objective
 from symsvm.rewrites import MEMORY, TILE
@@ -142,6 +143,7 @@ class Program:
         """The values of all that a run takes: data, what the shared variables hold now, numbers."""
         return [*data, *(v.get_value(borrow=True) for v in self._shared), *self._numbers]
 
+    @restored_interrupts()
     def run(self, start=None, *, tol=1e-3, max_iter=None, callback=None, time_limit=None, **data):
         """Run from `start` until the KKT violation is at most `tol`, and return a `Solution`.
 
@@ -189,8 +191,8 @@ class Program:
                     stopped = "callback"
                 if stopped:
                     break
-        except KeyboardInterrupt:
-            if not rows:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not rows or not is_interrupt(error):
                 raise
             stopped = "interrupt"
         lam, W, certificate = reached

@@ -117,6 +117,8 @@ def test_usage(good, tmp_path):
 def test_data_that_cannot_be_learned_from(tmp_path):
     write(tmp_path / "one.svm", np.ones((5, 2)), np.ones(5))
     assert "all 5 points are of the class 1" in run("train", tmp_path / "one.svm", code=3).err
+    (tmp_path / "huge.svm").write_text("1e300 1:1\n-1 1:2\n")
+    assert "labels such as 1e+300, which are no classes" in run("train", tmp_path / "huge.svm", code=2).err
     (tmp_path / "words.csv").write_text("1,a\n2,b\n")
     os.mkfifo(tmp_path / "pipe.csv")
     one_sentence(run("train", tmp_path / "pipe.csv", code=3), tmp_path / "pipe.csv")
@@ -243,10 +245,17 @@ def interrupting(monkeypatch, owner, name):
     monkeypatch.setattr(owner, name, interrupted)
 
 
-@pytest.mark.parametrize("words", [["train", "-v", 3], ["bench", "--turns", 1]], ids=["folds", "bench"])
-def test_ctrl_c_ends_all_fits_where_they_are_several(words, tmp_path, monkeypatch):
+SEVERAL = {
+    "folds": ["train", "-v", 3],
+    "bench": ["bench", "--turns", 1],
+    "compare": ["compare", "-p", 0.1, "--algorithms", "decomposition"],
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_ctrl_c_ends_all_fits_where_they_are_several(name, tmp_path, monkeypatch):
     interrupting(monkeypatch, State, "improve")
-    ended = run(*words, three_classes(tmp_path / "p.svm"), code=1)
+    ended = run(*SEVERAL[name], three_classes(tmp_path / "p.svm"), code=1)
     assert ended.err.endswith("interrupted; nothing was written.\n")
     assert ended.out == ""
 
@@ -257,6 +266,19 @@ def test_ctrl_c_in_a_linear_machine(tmp_path, monkeypatch):
     ended = run("train", points, "-s", "linear-svc", "--loss", "hinge", "-c", 100, "-e", 1e-14, "-o", path, code=1)
     assert "interrupted: the model, feasible but not optimal, is in" in ended.err
     assert [solution.stopped for solution in symsvm.load(path)._solutions] == ["callback"] * 3
+
+
+def test_ctrl_c_that_compiled_code_makes_another_error_of(good, monkeypatch):
+    def cut(*_, **__):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+        except BaseException as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setattr(symsvm.SVC, "predict", cut)
+    for words in (["predict", good / "m.symsvm"], ["bench"]):
+        assert run(*words, good / "p.svm", code=1).err.strip() == "error: interrupted; nothing was written."
 
 
 def test_ctrl_c_before_the_first_point(tmp_path, monkeypatch):
@@ -282,15 +304,32 @@ def test_a_search_that_is_cut_off_says_how_far_it_is():
     assert "; in 2 of 3 folds the best is C = 2 with 0.7000; nothing was written." in partly(tuning, "svc__")
 
 
-def test_a_pipe_that_closes_is_quiet():
+MAIN = "from symsvm.cli import main; main()"
+
+
+@pytest.mark.parametrize("words", [["completion", "bash"], ["--help"], ["train", "--limit", "0", "--json"]])
+def test_a_pipe_that_closes_is_quiet(words):
     reading, writing = os.pipe()
     os.close(reading)
-    code = "from symsvm.cli import main; main()"
     with os.fdopen(writing, "wb") as pipe:
-        command = [sys.executable, "-c", code, "completion", "bash"]
+        command = [sys.executable, "-c", MAIN, *words]
         ended = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=100)
-    assert ended.stderr == b""
-    assert ended.returncode == 0
+    refused = "--json" in words
+    assert b"Traceback" not in ended.stderr
+    assert bool(ended.stderr) == refused
+    assert ended.returncode == 2 * refused
+
+
+def test_an_output_that_is_full_or_closed(tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    command = [sys.executable, "-c", MAIN, "--help"]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=100)
+    assert (ended.returncode, ended.stderr) == (3, b"error: standard output: No space left on device.\n")
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    ended = subprocess.run(shell, stderr=subprocess.PIPE, check=False, timeout=100)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_a_model_that_its_format_cannot_hold_is_not_lost(tmp_path):

@@ -414,6 +414,18 @@ def test_a_fit_that_is_watched(machine):
         pass
 
 
+def test_what_ctrl_c_cut_off_and_cannot_begin_again_ends_a_fit(monkeypatch):
+    errors = [KeyboardInterrupt(), AttributeError("partially initialized module")]
+
+    def solve(*args, **options):
+        raise errors.pop(0)
+
+    monkeypatch.setattr("symsvm.estimators.machine.solve_dual", solve)
+    machine = SVC()
+    with machine.watching(lambda info: False), pytest.raises(KeyboardInterrupt):
+        machine.fit(*load_iris(return_X_y=True))
+
+
 def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(monkeypatch):
     X, y = load_iris(return_X_y=True)
     original, calls = sys.modules["symsvm.estimators.machine"].solve_dual, []

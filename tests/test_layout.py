@@ -21,6 +21,7 @@ ORDER = (
     "validation",
     "graphs",
     "replacement",
+    "interrupts",
     "data",
     "kernels",
     "projections",

@@ -121,6 +121,25 @@ def test_interrupt_returns_the_point_reached(program):
     assert is_feasible(solution)
 
 
+def test_an_interrupt_inside_a_compiled_function_is_one_outside(program, monkeypatch):
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = KeyboardInterrupt()
+
+    def steps(first, data):
+        yield from itertools.islice(whole(first, data), most)
+        raise error
+
+    whole, most = program.steps, 2
+    monkeypatch.setattr(program, "steps", steps, raising=False)
+    assert program.run(tol=1e-9).stopped == "interrupt"
+    most = 0
+    with pytest.raises(KeyboardInterrupt):
+        program.run(tol=1e-9)
+    error.__cause__ = None
+    with pytest.raises(SystemError):
+        program.run(tol=1e-9)
+
+
 def test_an_interrupt_inside_the_certificate_does_not_mix_two_points(program, monkeypatch):
     calls = []
     certificate = program.objective.certificate

@@ -9,6 +9,7 @@ from symsvm.cli.inputs import read_table
 from symsvm.cli.output import grid
 from symsvm.cli.pictures import prepare
 from symsvm.cli.table import filled
+from symsvm.cli.watch import ended_by_ctrl_c
 
 __all__ = ["compared", "problem_of"]
 
@@ -27,9 +28,11 @@ def compared(names, directory, options, out):
     problems = [problem_of(name, options) for name in names or comparison.PROBLEMS]
     _check_algorithms(asked or (), problems, options["mode"])
     written = directory is not None
-    entries = comparison.report(problems, directory, show=lambda text: None, **run) if written else []
+    with ended_by_ctrl_c():
+        entries = comparison.report(problems, directory, show=lambda text: None, **run) if written else []
     for problem in problems:
-        own = [entry for entry in entries if entry.problem is problem] or list(_contest(problem, run, out))
+        with ended_by_ctrl_c():
+            own = [entry for entry in entries if entry.problem is problem] or list(_contest(problem, run, out))
         entries += [] if written else own
         m, d = problem.X.shape
         title = f"{problem.name}: {m} x {d}, {problem.kernel!r}, C = {problem.C:g}"

@@ -1,5 +1,6 @@
 """Program: the group of commands, which are imported when they are asked for; one sentence for every failure."""
 
+import contextlib
 import difflib
 import importlib
 import json
@@ -8,7 +9,8 @@ import sys
 
 import click
 
-from symsvm.cli.errors import DONE, NOT_CONVERGED, Interrupted, translated
+from symsvm.cli.errors import DONE, BadData, Interrupted, translated
+from symsvm.interrupts import is_interrupt
 from symsvm.version import __version__
 
 __all__ = ["COMMANDS", "Command", "Program", "program"]
@@ -92,13 +94,15 @@ class Program(click.Group):
             ctx.fail(f"there is no command {name!r}; {near!r}?")
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args, **extra):
+        """What the words before a command say, --help among them; where nobody reads it, that is the end of it."""
+        with _unread():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx):
         """Run a command; where nobody reads any more, that is the end of it."""
-        try:
+        with _unread():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            _close()
-            ctx.exit(DONE)
 
     def main(self, args=None, prog_name=None, **extra):
         """Run, report a failure on stderr (and as JSON where JSON was asked for), and exit with its code."""
@@ -106,32 +110,53 @@ class Program(click.Group):
         extra["standalone_mode"] = False
         try:
             code = super().main(args, prog_name, **extra)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
         except click.ClickException as error:
-            code = error.exit_code
-            _report(error, args)
+            code = _report(error, args)
         except (click.Abort, KeyboardInterrupt):
-            code = NOT_CONVERGED
-            _report(Interrupted("interrupted; nothing was written."), args)
+            code = _report(Interrupted("interrupted; nothing was written."), args)
         except BrokenPipeError:
             _close()
             code = DONE
+        except OSError as error:
+            _close()
+            code = _report(BadData(f"standard output: {error.strerror}."), args)
+        except SystemError as error:
+            if not is_interrupt(error):
+                raise
+            code = _report(Interrupted("interrupted; nothing was written."), args)
         sys.exit(code if isinstance(code, int) else DONE)
 
 
+@contextlib.contextmanager
+def _unread():
+    """End with 0 where nobody reads any more."""
+    try:
+        yield
+    except BrokenPipeError:
+        _close()
+        raise click.exceptions.Exit(DONE) from None
+
+
 def _close():
-    """Send to nowhere what is left for stdout, at the exit too: who reads has had enough, and nothing is wrong."""
+    """Send to nowhere what is left for stdout, at the exit too: it cannot be written, or who reads has had enough."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(error, args):
+    """Say what went wrong, and return the exit code."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(error.ctx.get_usage(), err=True)
         click.echo(f"'{error.ctx.command_path} --help' says more.", err=True)
     plain = False if os.environ.get("NO_COLOR") else None
     click.echo(click.style("error: ", fg="red", bold=True) + error.format_message(), err=True, color=plain)
     if "--json" in args:
-        click.echo(json.dumps({"error": error.format_message(), "exit_code": error.exit_code}))
+        try:
+            click.echo(json.dumps({"error": error.format_message(), "exit_code": error.exit_code}))
+        except OSError:  # stderr has it
+            _close()
+    return error.exit_code
 
 
 @click.group(cls=Program, context_settings={"max_content_width": 100}, no_args_is_help=True)

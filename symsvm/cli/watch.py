@@ -138,13 +138,18 @@ def ended_by_ctrl_c():
         yield  # only the main thread hears signals
         return
 
+    heard = []
+
     def cut(*_):
+        heard.append(True)
         raise _Cut
 
     before = signal.signal(signal.SIGINT, cut)
     try:
         yield
-    except _Cut:
+    except BaseException:  # compiled code may make another error of it
+        if not heard:
+            raise
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -58,7 +58,10 @@ class Watching:
             self._ended = "interrupt"  # there was no point yet: the one that a run begins with is the result
         finally:
             self.is_solving = False
-        return solve(callback=self._look)
+        try:
+            return solve(callback=self._look)
+        except Exception as error:  # what was cut off cannot begin again, such as the import of a module
+            raise KeyboardInterrupt from error
 
     def _look(self, info):
         """Show an iteration; a true value ends the problem, and so does what has ended one before."""
