@@ -12,7 +12,8 @@ __all__ = ["replacing"]
 def replacing(path):
     """A binary file to write to, which takes the place of `path` when all of it is on the disk.
 
-    It is a temporary file in the same directory: a crash, a full disk or an exception leave the old file as it was.
+    It is a temporary file in the same directory: a crash, a full disk or an exception leave the old file as it was. A
+    device or a pipe takes what is written, and is not replaced.
 
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "file"
@@ -22,8 +23,16 @@ def replacing(path):
     (b'whole', 1)
     """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            yield file
+        return
     target = path.resolve()  # a link stays a link
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    except OSError as error:
+        error.filename = str(path)  # nobody knows the temporary one
+        raise
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -31,9 +40,11 @@ def replacing(path):
             os.fsync(file.fileno())
         os.chmod(name, _mode(target))
         os.replace(name, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(path)
         raise
     _sync(target.parent)
 

@@ -94,6 +94,8 @@ def test_usage(good, tmp_path):
         (["train", points, "-o", points / "m.symsvm"], "there is no directory"),
         (["train", points, "-o", tmp_path / "m.libsvm", "--scale", "sym"], "holds no scaling"),
         (["data", points, "--scale", "sym"], "-o OTHER"),
+        (["data", points, "-o", tmp_path / "no" / "p.csv"], "there is no directory"),
+        (["data", points, "-o", tmp_path / "p.npy", "--labels-output", tmp_path / "p.npy"], "is named twice"),
         (["train", "svmguide1", "--labels", 3], "leave out --labels"),
         (["train", points, "--text-column", "a"], "add --text"),
         (["train", points, "--test-labels", points], "--test-labels says nothing without --test"),
@@ -105,6 +107,7 @@ def test_usage(good, tmp_path):
         (["tune", points, "-c", "1,2", "--scoring", "f1_marco"], "'f1_marco'; f1_macro"),
         (["tune", tmp_path, "--text", "--scale", "sym"], "leave out --type and --scale"),
         (["predict", good / "m.symsvm", points, "-o", tmp_path / "no" / "out"], "there is no directory"),
+        (["predict", good / "m.symsvm", points, "-o", "-"], "'-' is no file to write to"),
         (["compare", points, "--algorithms", "qp,qqp"], "is called 'qqp': there are decomposition,"),
         (["trian"], "there is no command 'trian'; 'train'?"),
     ):
@@ -330,6 +333,16 @@ def test_an_output_that_is_full_or_closed(tmp_path):
     shell = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
     ended = subprocess.run(shell, stderr=subprocess.PIPE, check=False, timeout=100)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_pipe_or_a_device_is_written_to_and_not_replaced(good, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    run("predict", good / "m.symsvm", good / "p.svm", "-o", path, "-q")
+    assert os.read(reading, 1 << 16).count(b"\n") == 80
+    os.close(reading)
+    assert path.is_fifo()
 
 
 def test_a_model_that_its_format_cannot_hold_is_not_lost(tmp_path):

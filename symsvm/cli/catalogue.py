@@ -6,6 +6,7 @@ import numpy as np
 
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import read_table
+from symsvm.cli.keeping import check_path
 from symsvm.cli.machine import SCALES
 from symsvm.cli.output import facts, grid
 from symsvm.cli.summary import data_line
@@ -90,6 +91,10 @@ def rewritten(out, file, options, output, labels_output, scale, like):
     """Write the points of a file to another one, scaled if asked."""
     from symsvm.data import Scaling, write
 
+    check_path(output)
+    check_path(labels_output)
+    if labels_output is not None and os.path.realpath(labels_output) == os.path.realpath(output):
+        raise Refused(f"{output} is named twice: --labels-output must be a file of its own.")
     table = read_table(file, **options)
     X, y, scaling = table.X, table.y, None
     if scale != "none":
@@ -100,6 +105,8 @@ def rewritten(out, file, options, output, labels_output, scale, like):
     if labels_output is not None:
         if y is None:
             raise Refused("there are no labels for --labels-output.")
+        if y.dtype.kind not in "biuf":
+            raise Refused(f"the labels are words such as {str(y[0])!r}: --labels-output holds numbers; leave it out.")
         write(labels_output, y.reshape(-1, 1))
         y = None
     try:

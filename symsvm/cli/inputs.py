@@ -2,7 +2,6 @@
 
 import functools
 import os
-import stat
 
 import numpy as np
 
@@ -48,8 +47,8 @@ def read_table(
         return _texts(file, text_column, labels)[0].first(limit)
     if os.path.isdir(file):
         raise Refused(f"{file} is a directory: for a folder of texts add --text.")
-    if os.path.exists(file) and stat.S_ISFIFO(os.stat(file).st_mode):
-        raise BadData(f"{file}: it is a pipe, and files are read more than once: give it on standard input, as '-'.")
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise BadData(f"{file}: it is a pipe or a device, and files are read more than once: give it on stdin, as '-'.")
     if not os.path.exists(file):
         found, _ = _named(file, texts=False)
         X, y = found.X, found.y

@@ -32,6 +32,8 @@ def check_path(path):
     """Refuse, before any work, a path that nothing can be written to."""
     if path is None:
         return
+    if path == "-":
+        raise Refused("'-' is no file to write to; what goes to stdout does so without -o.")
     path = Path(path)
     if path.is_dir():
         raise Refused(f"{path} is a directory: give the name of a file.")
