@@ -218,6 +218,25 @@ def test_evaluate_reports_and_draws(home, tmp_path):
     assert re.search(r"class +precision +recall +f1 *\n", narrow)
 
 
+def test_pictures_of_labels_that_look_like_mathematics(tmp_path):
+    X, y = points(40)
+    rows = zip(X.tolist(), np.array(["$5-$10", "$a_{b$"])[y], strict=True)
+    (tmp_path / "p.csv").write_text("".join(f"{u!r},{v!r},{name}\n" for (u, v), name in rows))
+    run("train", tmp_path / "p.csv", "-o", tmp_path / "m.symsvm", "-q")
+    found = run("evaluate", tmp_path / "m.symsvm", tmp_path / "p.csv", "--plots", tmp_path / "pictures", "--json").json
+    assert len(found["plots"]) == 3
+
+
+def test_a_one_class_machine_needs_no_labels(home, tmp_path):
+    X, _ = points()
+    write(tmp_path / "p.csv", X)
+    flags = ["-s", "one-class", "--test", tmp_path / "p.csv", "-o", tmp_path / "m.symsvm", "--json"]
+    found = run("train", tmp_path / "p.csv", *flags).json
+    scores = run("evaluate", tmp_path / "m.symsvm", tmp_path / "p.csv", "--json").json
+    assert found["test"]["outliers"] == scores["outliers"] == found["training"]["outliers"]
+    assert "accuracy" not in scores
+
+
 def test_evaluate_a_one_class_machine(home, tmp_path):
     run("train", home / "two.svm", "-s", 2, "-n", 0.2, "-o", tmp_path / "m.symsvm", "-q")
     found = run("evaluate", tmp_path / "m.symsvm", home / "two.svm", "--json").json

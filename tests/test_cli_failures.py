@@ -102,6 +102,9 @@ def test_usage(good, tmp_path):
         (["train", points, "--model-in", good / "m.symsvm"], "leave out FILE"),
         (["tune", points, "-s", "linear-svc", "-g", "1,2"], "--gamma does not belong to --type linear-svc"),
         (["tune", points, "-c", "1,2", "--plot", tmp_path / "no" / "s.png"], "there is no directory"),
+        (["tune", points, "-c", "1:2:99999999999"], "is no range"),
+        (["tune", points, "--log2c", "0,2000,1000"], "must be BEGIN,END,STEP"),
+        (["tune", points, "--log2c", "0,1,1e-300"], "must be BEGIN,END,STEP"),
         (["tune", points, "-t", 0, "-g", "1,2"], "--gamma means nothing to the linear kernel"),
         (["tune", points, "-d", "1,2"], "--degree means nothing to the rbf kernel"),
         (["tune", points, "-c", "1,2", "--scoring", "f1_marco"], "'f1_marco'; f1_macro"),
@@ -109,6 +112,7 @@ def test_usage(good, tmp_path):
         (["predict", good / "m.symsvm", points, "-o", tmp_path / "no" / "out"], "there is no directory"),
         (["predict", good / "m.symsvm", points, "-o", "-"], "'-' is no file to write to"),
         (["compare", points, "--algorithms", "qp,qqp"], "is called 'qqp': there are decomposition,"),
+        (["completion"], "Missing argument '[bash|zsh|fish]'."),
         (["trian"], "there is no command 'trian'; 'train'?"),
     ):
         failed = run(*words, code=2)
@@ -138,6 +142,9 @@ def test_labels_of_another_kind_than_the_models(good, tmp_path):
     ):
         assert failed.err.startswith("error: words.csv: the labels are such as 'a', and the model's are such as '")
         assert failed.out == ""
+    (tmp_path / "half.csv").write_text("1,2,1\n2,1,0.5\n")
+    failed = run("evaluate", model, tmp_path / "half.csv", code=3)
+    assert failed.err.startswith("error: half.csv: the labels are such as '0.5', and the model's are such as '-1'")
     assert "name their column with --labels" in run("predict", model, words, code=3).err
     assert run("predict", model, words, "--labels", 2).out.count("\n") == 2
 

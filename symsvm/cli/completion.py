@@ -3,6 +3,7 @@
 import click
 
 from symsvm.cli.group import Command
+from symsvm.cli.types import Named
 
 __all__ = ["command"]
 
@@ -14,7 +15,7 @@ _EXAMPLES = (
 
 
 @click.command(cls=Command, examples=_EXAMPLES, short_help="Print the completion script of a shell.")
-@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.argument("shell", type=Named(("bash", "zsh", "fish")))
 @click.pass_context
 def command(ctx, shell):
     """Print the completion script of a shell: bash, zsh or fish."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from symsvm.cli.errors import Refused
 from symsvm.cli.inputs import read_table
+from symsvm.cli.machine import check_labels
 from symsvm.cli.output import grid
 from symsvm.cli.pictures import prepare
 from symsvm.cli.table import filled
@@ -83,6 +84,8 @@ def problem_of(name, options):
     table, epsilon = read_table(name), options["epsilon"]
     if epsilon is None and len(np.unique(table.y)) != 2:
         raise Refused(f"{name}: algorithms are compared on two classes, or on a regression with --epsilon.")
+    if epsilon is not None:
+        check_labels(table, "svr")
     y = signs(table.y) if epsilon is None else table.y.astype("float64")
     stratify = y if epsilon is None else None
     X, X_test, y, y_test = train_test_split(

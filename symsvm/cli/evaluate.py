@@ -26,8 +26,8 @@ _EXAMPLES = (
 def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     """Report how good MODEL is on FILE: accuracy, confusion matrix, ROC and precision-recall, or errors.
 
-    Of a regression: errors and R2. Of a one-class machine: the outliers and, where the labels are 1 and another one,
-    how well they are told.
+    Of a regression: errors and R2. Of a one-class machine, which needs no labels: the outliers and, where the labels
+    are 1 and another one, how well they are told; of a table, --labels names them.
     """
     from symsvm.cli.inputs import fitting, table_for
     from symsvm.cli.keeping import opened
@@ -41,7 +41,7 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     if plots is not None:
         prepare()
     out, fitted = Output(as_json, quiet), opened(model, trust, n_features)
-    table = table_for(fitted, file, data, supervised=True)
+    table = table_for(fitted, file, data, supervised=kind_of(fitted) != "outlier")
     if kind_of(fitted) == "regressor":
         check_labels(table, "svr")
     elif kind_of(fitted) == "classifier":
@@ -55,7 +55,8 @@ def command(ctx, model, file, plots, n_features, trust, as_json, quiet, **data):
     }
     out.show(data_line(document["data"]), model_line(document["model"]), "", *score_lines(document, out.width))
     if plots is not None:
-        document["plots"] = drawn(fitted, X, table.y, plots, document)
+        with out.heeding():
+            document["plots"] = drawn(fitted, X, table.y, plots, document)
         for path in document["plots"]:
             out.show(f"drawn: {path}")
     out.finish(document)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from symsvm.cli.errors import BadData, Refused
+from symsvm.cli.table import whole
 
 __all__ = [
     "CLASSIFIERS",
@@ -170,10 +171,11 @@ def check_labels(table, kind):
 
 
 def check_classes(table, classes):
-    """Refuse words as labels where a machine knows numbers, and numbers where it knows words."""
-    classes, y = np.asarray(classes), table.y
-    if (y.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
-        what = f"{str(y[0])!r}, and the model's are such as {str(classes[0])!r}"
+    """Refuse words as labels where a machine knows numbers, numbers where it knows words, and numbers of no class."""
+    classes, y = whole(np.asarray(classes)), table.y
+    if (y.dtype.kind in "biu") != (classes.dtype.kind in "biu"):
+        first = y[np.argmax(y != np.rint(y))] if y.dtype.kind == "f" else y[0]
+        what = f"{str(first)!r}, and the model's are such as {str(classes[0])!r}"
         raise BadData(f"{table.name}: the labels are such as {what}; name the right column with --labels.")
 
 

@@ -23,6 +23,11 @@ def drawn(model, X, y, directory, scores):
     """Draw what suits a model into a directory; return the paths."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"text.parse_math": False}):  # labels may have a $ in them
+        return _pictures(model, X, y, directory, scores)
+
+
+def _pictures(model, X, y, directory, scores):
     if scores["kind"] == "regressor":
         return [_predicted(model, X, y, directory / "predictions.png")]
     paths = []

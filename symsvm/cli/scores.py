@@ -20,7 +20,7 @@ def scored(model, X, y):
     """The scores of a model on points X with labels y."""
     kind = kind_of(model)
     found = {"classifier": _classified, "regressor": _regressed, "outlier": _outliers}[kind](model, X, y)
-    return {"kind": kind, "points": len(y), **found}
+    return {"kind": kind, "points": len(X) if isinstance(X, list) else X.shape[0], **found}
 
 
 def _classified(model, X, y):
@@ -95,7 +95,7 @@ def _outliers(model, X, y):
     """The share of outliers; and how well they are told where the labels are 1 (inlier) and another one."""
     predicted = model.predict(X)
     found = {"outliers": int(np.sum(predicted < 0)), "outlier_share": float(np.mean(predicted < 0))}
-    if len(np.unique(y)) == 2 and np.isin(1, y):
+    if y is not None and y.dtype.kind in "biuf" and len(np.unique(y)) == 2 and 1 in y:
         from sklearn.metrics import average_precision_score, roc_auc_score
 
         inlier, values = y == 1, model.decision_function(X)

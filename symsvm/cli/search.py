@@ -15,6 +15,7 @@ from symsvm.cli.output import styled
 from symsvm.cli.pictures import prepare
 from symsvm.cli.summary import data_line, fitted, fitted_lines, model_line
 from symsvm.cli.table import described, filled
+from symsvm.cli.types import MOST
 
 __all__ = ["Search", "powers"]
 
@@ -162,11 +163,12 @@ def powers(text, flag):
     try:
         begin, end, step = map(float, text.split(","))
         count = int((end - begin) / step + 1e-9) + 1
-    except (ValueError, ZeroDivisionError):
-        count = 0
-    if count < 1:
+        found = [2.0 ** (begin + i * step) for i in range(count if count <= MOST else 0)]
+    except (ValueError, ZeroDivisionError, OverflowError):
+        found = []
+    if not found or not min(found) > 0:
         raise Refused(f"--{flag} must be BEGIN,END,STEP, such as -5,15,2, got {text!r}.")
-    return [2.0 ** (begin + i * step) for i in range(count)]
+    return found
 
 
 def _check_scoring(name):

@@ -86,6 +86,7 @@ class Training:
             "targets": self.kind in REGRESSIONS,
             "n_features": d,
             "is_gram": s["kernel"] == "precomputed",
+            "supervised": self.kind != "one-class",
         }
         table = held_out_table(s["test"], s["file"], **options)
         if table is not None and d is not None:

@@ -6,7 +6,10 @@ import os
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["DataFile", "Named", "Number", "Several"]
+__all__ = ["MOST", "DataFile", "Named", "Number", "Several"]
+
+# Values of a range; a slip of the finger is no reason to fill the memory.
+MOST = 10_000
 
 
 class DataFile(click.ParamType):
@@ -109,7 +112,7 @@ class Several(click.ParamType):
             low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
         except (ValueError, IndexError):
             low, high, count = 0.0, 0.0, 0
-        if len(parts) != 3 or count < 2 or not low < high or (self.powers and low <= 0):
+        if len(parts) != 3 or not 2 <= count <= MOST or not low < high or (self.powers and low <= 0):
             self.fail(f"{value!r} is no range: write LOW:HIGH:COUNT, such as 0.01:100:5.", param, ctx)
         steps = [i / (count - 1) for i in range(count)]
         spaced = [low * (high / low) ** s if self.powers else low + (high - low) * s for s in steps]
