@@ -100,6 +100,14 @@ def test_usage(good, tmp_path):
         (["train", points, "--text-column", "a"], "add --text"),
         (["train", points, "--test-labels", points], "--test-labels says nothing without --test"),
         (["train", points, "--model-in", good / "m.symsvm"], "leave out FILE"),
+        (["train", "--model-in", good / "m.symsvm", "--test", points, "-c", 5], "trains none: leave out --cost"),
+        (["train", "--model-in", good / "m.symsvm", "--test", points, "--rbf"], "trains none: leave out --rbf"),
+        (["train", "--model-in", good / "m.symsvm"], "--model-in has nothing to do"),
+        (["train", points, "--linear", "--rbf"], "--linear and --rbf exclude each other"),
+        (["train", points, "--test-limit", 5], "--test-limit says nothing without --test"),
+        (["explain", good / "m.symsvm", "--row", 2], "leave out --row"),
+        (["data", "--limit", 2], "leave out --limit"),
+        (["predict", good / "m.symsvm", points, "--proba", "--decision"], "exclude each other"),
         (["tune", points, "-s", "linear-svc", "-g", "1,2"], "--gamma does not belong to --type linear-svc"),
         (["tune", points, "-c", "1,2", "--plot", tmp_path / "no" / "s.png"], "there is no directory"),
         (["tune", points, "-c", "1:2:99999999999"], "is no range"),
@@ -297,6 +305,9 @@ def test_ctrl_c_before_the_first_point(tmp_path, monkeypatch):
     assert "feasible but not optimal" in ended.err
     model = symsvm.load(tmp_path / "m.symsvm")
     assert [c.infeasibility for c in model.certificate_] == [0.0] * 3
+    interrupting(monkeypatch, symsvm.SVC, "_program")
+    ended = run("train", tmp_path / "p.svm", "-o", tmp_path / "m.symsvm", "-q", code=1)
+    assert "interrupted: the model, feasible but not optimal, is in" in ended.err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -4,7 +4,7 @@ import click
 
 from symsvm.cli.errors import DONE, Refused
 from symsvm.cli.group import Command
-from symsvm.cli.options import SCALINGS, data_options, file_argument, output_options, section
+from symsvm.cli.options import SCALINGS, data_options, file_argument, output_options, refuse_given, section
 from symsvm.cli.types import DataFile, Named
 
 __all__ = ["command"]
@@ -37,6 +37,7 @@ def command(ctx, file, output, labels_output, scale, like, unlabelled, as_json, 
     if file is None:
         if output is not None:
             raise click.UsageError("there is no FILE to write.", ctx)
+        refuse_given(ctx, set(ctx.params) - {"as_json", "quiet"}, "without FILE the data sets are listed")
         listed(out)
         ctx.exit(DONE)
     if (scale != "none" or labels_output) and output is None:

@@ -8,7 +8,7 @@ from symsvm.cli.group import Command
 from symsvm.cli.options import section
 from symsvm.cli.types import DataFile, Named, Number
 
-__all__ = ["MachineCommand", "libsvm_gamma", "psvm_options", "settled"]
+__all__ = ["LOADED", "MachineCommand", "libsvm_gamma", "psvm_options", "settled"]
 
 _WEIGHT = re.compile(r"-w([+-]?\d+)(?:=(.*))?")
 
@@ -70,16 +70,19 @@ def psvm_options(function):
 _COMPANIONS = {"test_labels": "test", "test_format": "test", "predict_format": "predict_attributes"}
 
 
+# What a model that is loaded can do, and the options for it.
+_TASKS = ("test", "test_attributes", "predict_attributes")
+LOADED = (*_TASKS, "model_in", "test_labels", "test_limit", "test_format", "predict_format")
+LOADED += ("format", "header", "zero_based", "text", "text_column", "as_json", "quiet")
+
+
 def _check_companions(settings):
     """Refuse options that would change nothing."""
     for name, other in _COMPANIONS.items():
         if settings[name] is not None and not (settings[other] or settings.get(f"{other}_attributes")):
             raise Refused(f"--{name.replace('_', '-')} says nothing without --{other.replace('_', '-')}.")
-    if settings["model_in"] is not None:
-        for name in ("file", "train_attributes", "train_labels", "model", "output", "model_out", "folds"):
-            if settings[name] is not None:
-                said = {"file": "FILE", "model": "MODEL"}.get(name, f"--{name.replace('_', '-')}")
-                raise Refused(f"--model-in loads a model and trains none: leave out {said}.")
+    if settings["model_in"] is not None and not any(settings[name] for name in _TASKS):
+        raise Refused("--model-in has nothing to do: add --test-attributes or --predict-attributes.")
 
 
 # psvm's flag -> the option that it stands for.

@@ -4,7 +4,7 @@ import click
 
 from symsvm.cli.errors import DONE, Refused
 from symsvm.cli.group import Command
-from symsvm.cli.options import data_options, file_argument, model_argument, output_options, section
+from symsvm.cli.options import data_options, file_argument, model_argument, output_options, refuse_given, section
 from symsvm.cli.types import Named
 
 __all__ = ["command"]
@@ -46,6 +46,8 @@ def command(ctx, model, file, row, top, form, output, n_features, trust, as_json
     from symsvm.cli.keeping import check_path, opened
     from symsvm.cli.output import Output
 
+    if file is None:
+        refuse_given(ctx, ("row", "top", *data), "without FILE the model is explained, and no decision")
     if file is not None and (form != "text" or output is not None):
         raise Refused("the decision on a point is shown as text, or as --json.")
     if form != "text" and output is None and not as_json:

@@ -40,6 +40,16 @@ class Command(click.Command):
         self.examples = examples
         super().__init__(*args, **kwargs)
 
+    def parse_args(self, ctx, args):
+        """Parse; of flags for one thing, such as --proba and --decision, only one may be given."""
+        if not ctx.resilient_parsing:
+            chosen = {}
+            for parameter in self.make_parser(ctx).parse_args(list(args))[2]:
+                other = chosen.setdefault(parameter.name, parameter)
+                if other is not parameter:
+                    raise click.UsageError(f"{other.opts[0]} and {parameter.opts[0]} exclude each other.", ctx)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx):
         """Run the command; what the library refuses is told in one sentence."""
         try:

@@ -3,7 +3,9 @@
 import functools
 
 import click
+from click.core import ParameterSource
 
+from symsvm.cli.errors import Refused
 from symsvm.cli.types import DataFile, Named, Number, Several
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "machine_options",
     "model_argument",
     "output_options",
+    "refuse_given",
     "section",
 ]
 
@@ -60,6 +63,17 @@ def model_argument(function):
         data("--trust", multiple=True, metavar="MODULE:NAME", help="Code of your own that a .symsvm model may import."),
     ]
     return _stacked(function, options)
+
+
+def refuse_given(ctx, names, why):
+    """Refuse options, of these names, that are on the command line and would change nothing."""
+    for option in ctx.command.params:
+        value, word = ctx.params.get(option.name), getattr(option, "flag_value", None)
+        of_others = isinstance(word, str) and word != value  # one of several flags for the same thing
+        source = ctx.get_parameter_source(option.name)
+        if option.name in names and source is ParameterSource.COMMANDLINE and not of_others:
+            said = option.opts[-1] if isinstance(option, click.Option) else option.name.upper()
+            raise Refused(f"{why}: leave out {said}.")
 
 
 def _stacked(function, options):

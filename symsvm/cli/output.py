@@ -18,7 +18,8 @@ class Output:
     Parameters
     ----------
     as_json : nothing goes to stdout but the document of `finish`.
-    quiet : nothing is shown beside the answers to questions: no summary, no notes, no progress.
+    quiet : nothing is shown beside the answers to questions and what went wrong: no summary, no other notes, no
+        progress.
     """
 
     def __init__(self, as_json=False, quiet=False):
@@ -56,12 +57,12 @@ class Output:
         if not self.as_json:
             print(text)
 
-    def note(self, text):
-        """Say something beside the result, once."""
+    def note(self, text, *, wrong=False):
+        """Say something beside the result, once; what went wrong also where it is to be quiet."""
         if text in self.notes:
             return
         self.notes.append(text)
-        if not self.quiet:
+        if wrong or not self.quiet:
             self.aside.print(styled(("note: ", "yellow"), text), soft_wrap=not self.aside.is_terminal)
 
     @contextlib.contextmanager
@@ -70,10 +71,13 @@ class Output:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             yield
+        from sklearn.exceptions import ConvergenceWarning
+
         for warning in found:
             # Deprecations are for whoever writes the code that is warned of.
             if not issubclass(warning.category, (*ignore, DeprecationWarning, PendingDeprecationWarning)):
-                self.note(" ".join(str(warning.message).split()))
+                wrong = issubclass(warning.category, ConvergenceWarning)
+                self.note(" ".join(str(warning.message).split()), wrong=wrong)
 
     def finish(self, document):
         """Print the document where JSON is wanted."""

@@ -81,7 +81,7 @@ class Search:
             output.show(f"drawn: {s['plot']}")
         converged = self._kept(tuning, document) if s["output"] else True
         if not tuning.is_complete:
-            output.note("interrupted: the best is that of the cells that were judged by then.")
+            output.note("interrupted: the best is that of the cells that were judged by then.", wrong=True)
         output.finish(document)
         return tuning.is_complete and converged
 

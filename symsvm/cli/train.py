@@ -2,9 +2,9 @@
 
 import click
 
-from symsvm.cli.dialects import MachineCommand, psvm_options, settled
+from symsvm.cli.dialects import LOADED, MachineCommand, psvm_options, settled
 from symsvm.cli.errors import DONE, NOT_CONVERGED, Refused
-from symsvm.cli.options import data_options, file_argument, machine_options, output_options, section
+from symsvm.cli.options import data_options, file_argument, machine_options, output_options, refuse_given, section
 from symsvm.cli.types import DataFile
 
 __all__ = ["command"]
@@ -45,6 +45,8 @@ def command(ctx, **settings):
 
     The first Ctrl-C ends the training and keeps the feasible model that there is, with exit code 1.
     """
+    if settings["model_in"] is not None:
+        refuse_given(ctx, set(settings) - set(LOADED), "--model-in loads a model and trains none")
     settings = settled(settings, ctx.meta["libsvm"])
     if settings["model"] is not None:
         if settings["output"] is not None:

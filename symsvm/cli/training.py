@@ -89,6 +89,8 @@ class Training:
             "supervised": self.kind != "one-class",
         }
         table = held_out_table(s["test"], s["file"], **options)
+        if table is None and s["test_limit"] is not None:
+            raise Refused("--test-limit says nothing without --test.")
         if table is not None and d is not None:
             check_width(table, d)
         return table
@@ -122,7 +124,7 @@ class Training:
         if s["output"] is not None:
             keep(model, s["output"], rescue=True)
         if watch.stopped:
-            output.note(_interrupted(optimal, watch.calibrated, s["output"]))
+            output.note(_interrupted(optimal, watch.calibrated, s["output"]), wrong=True)
         if s["score"]:
             self.document["training"] = trained_on(model, X, table.y)
         self._finish(model, table, None if watch.stopped else test)
