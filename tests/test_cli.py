@@ -318,6 +318,12 @@ def test_bench_times_both_in_one_run(home):
     assert "times" in run("bench", home / "two.svm", "--turns", 1).out
 
 
+def test_a_pipe_gets_all_columns(home):
+    words = ["compare", home / "two.svm", "--algorithms", "decomposition"]
+    assert re.search(r"algorithm .* stopped +P *\n", run(*words).out)
+    assert re.search(r"algorithm .* score *\n", run(*words, env={"COLUMNS": "48"}).out)
+
+
 def test_compare_on_a_file(home):
     arguments = ["compare", home / "two.svm", "-g", 0.5, "--algorithms", "decomposition,libsvm"]
     found = run(*arguments, "--json").json

@@ -4,12 +4,15 @@ import contextlib
 import functools
 import json
 import math
+import os
 import warnings
 
 __all__ = ["Output", "facts", "grid", "plain", "styled"]
 
 # Letters that a folded column of words has at least.
 _WORD = 12
+# Columns of a file or a pipe, which no terminal narrows.
+_WIDE = 200
 
 
 class Output:
@@ -100,7 +103,10 @@ def _console(**options):
             raise BrokenPipeError
 
     # Text comes from files and from numbers that are formatted already: it is neither markup nor to be coloured.
-    return Console(markup=False, highlight=False, emoji=False, **options)
+    console = Console(markup=False, highlight=False, emoji=False, **options)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDE
+    return console
 
 
 def plain(value):
