@@ -393,6 +393,16 @@ def test_json_is_all_there_is_on_stdout(home):
     assert "there is no file" in json.loads(usage.out)["error"]
 
 
+def test_labels_and_names_do_not_steer_the_terminal(home, tmp_path):
+    path = tmp_path / "p\x1b]0;x\x07.csv"
+    path.write_text("1,2,\x1b[31ma\n3,4,b\n" * 4)
+    for text in (run("data", path).out, run("data", path, "--labels", 9, code=3).err):
+        assert "\x1b" not in text
+        assert "p?]0;x" in text
+    assert "?[31ma (4)" in run("data", path).out
+    assert run("data", path, "--json").json["classes"] == {"\x1b[31ma": 4, "b": 4}
+
+
 def test_colour_is_for_terminals_that_want_it(home):
     plain = run("evaluate", home / "two.symsvm", home / "two.svm").out
     assert "\x1b" not in plain

@@ -10,6 +10,7 @@ import sys
 import click
 
 from symsvm.cli.errors import DONE, BadData, Interrupted, translated
+from symsvm.cli.output import visible
 from symsvm.interrupts import is_interrupt
 from symsvm.version import __version__
 
@@ -160,7 +161,8 @@ def _report(error, args):
         click.echo(error.ctx.get_usage(), err=True)
         click.echo(f"'{error.ctx.command_path} --help' says more.", err=True)
     plain = False if os.environ.get("NO_COLOR") else None
-    click.echo(click.style("error: ", fg="red", bold=True) + error.format_message(), err=True, color=plain)
+    said = click.style("error: ", fg="red", bold=True) + visible(error.format_message())
+    click.echo(said, err=True, color=plain)
     if "--json" in args:
         try:
             click.echo(json.dumps({"error": error.format_message(), "exit_code": error.exit_code}))

@@ -7,10 +7,11 @@ import math
 import os
 import warnings
 
-__all__ = ["Output", "facts", "grid", "plain", "styled"]
+__all__ = ["Output", "facts", "grid", "plain", "styled", "visible"]
 
 # Letters that a folded column of words has at least.
 _WORD = 12
+_CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 # Columns of a file or a pipe, which no terminal narrows.
 _WIDE = 200
 
@@ -95,18 +96,32 @@ def _is_table(value):
 
 def _console(**options):
     from rich.console import Console as Rich
+    from rich.segment import Segment
 
     class Console(Rich):
-        """Rich's, which leaves a pipe that nobody reads to the program."""
+        """Rich's, which leaves a pipe that nobody reads to the program, and shows no text that steers a terminal."""
 
         def on_broken_pipe(self):
             raise BrokenPipeError
+
+        def render(self, renderable, options=None):
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else visible(text), style, control)
 
     # Text comes from files and from numbers that are formatted already: it is neither markup nor to be coloured.
     console = Console(markup=False, highlight=False, emoji=False, **options)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDE
     return console
+
+
+def visible(text):
+    r"""A text whose control characters do nothing to a terminal: names and labels come from files of others.
+
+    >>> visible("a\x1b[31mb\n")
+    'a?[31mb\n'
+    """
+    return text.translate(_CONTROLS)
 
 
 def plain(value):
