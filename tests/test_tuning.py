@@ -70,6 +70,15 @@ def test_scores_are_those_of_fits_alone(name):
     assert not tuning.best_index or tuning.best_params == reference.best_params_
 
 
+def test_an_intercept_that_is_not_unique_is_the_middle_as_in_a_fit_alone():
+    rng = np.random.default_rng(51)  # after epsilon = 0, rounding leaves 5e-18 of a variable that is 0
+    X = rng.normal(size=(49, 1))
+    grid = {"C": [0.1], "epsilon": [0.0, 0.1], "gamma": ["scale", 1.0]}
+    for y in (X[:, 0] + 0.1 * rng.normal(size=49) for _ in range(10)):
+        alone = GridSearchCV(SVR(tol=1e-6), grid).fit(X, y).cv_results_["mean_test_score"]
+        np.testing.assert_allclose(tune(SVR(tol=1e-6), X, y, grid).table["mean_score"], alone, atol=1e-6)
+
+
 @pytest.mark.parametrize("memory", [0, 12 * 150**2, 2**30])
 def test_what_is_held_and_the_number_of_threads_change_nothing_but_time(memory):
     runs = [tune(SVC(), X, Y, TWO, folds=3, n_jobs=n, memory=memory) for n in (1, 3)]

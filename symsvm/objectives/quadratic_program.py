@@ -86,6 +86,19 @@ class QuadraticProgram:
         """What rounding may make of a total."""
         return 8 * np.finfo(z.dtype).eps * np.sqrt(self.n) * float(np.abs(z).sum()) if len(self.total) else 0.0
 
+    def snapped(self, z):
+        """z with variables at their bounds that are off them by rounding alone.
+
+        Such a variable is not free: it is no support vector where the bound is 0, and does not fix b. Totals stay what
+        rounding may make of them; where they would not, z is returned as it is.
+        """
+        snapped = z.copy()
+        for bound, other in ((self.lower, self.upper), (self.upper, self.lower)):
+            size = np.abs(np.where(bound != 0, bound, other))
+            rounding = np.where(np.isfinite(size), 4 * np.finfo(z.dtype).eps * size, 0.0)
+            np.copyto(snapped, bound, where=np.abs(z - bound) <= rounding)
+        return snapped if self.infeasibility(snapped) <= max(self.rounding(z), self.infeasibility(z)) else z
+
     def gradient(self, Kz, z):
         """F = (K + D) z + p from the products Kz, one a point."""
         return Kz[self.point] + self.diagonal * z + self.p

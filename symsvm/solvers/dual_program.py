@@ -150,7 +150,7 @@ def solve_dual(
     finally:
         if bar is not None:
             bar.close()
-    z = result.z
+    z = program.snapped(result.z)
 
     def certify():
         """From z and the data alone: only the rows of support vectors take part."""
