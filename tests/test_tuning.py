@@ -77,6 +77,10 @@ def test_an_intercept_that_is_not_unique_is_the_middle_as_in_a_fit_alone():
     for y in (X[:, 0] + 0.1 * rng.normal(size=49) for _ in range(10)):
         alone = GridSearchCV(SVR(tol=1e-6), grid).fit(X, y).cv_results_["mean_test_score"]
         np.testing.assert_allclose(tune(SVR(tol=1e-6), X, y, grid).table["mean_score"], alone, atol=1e-6)
+        grid_of_nu = {"C": [0.1], "nu": [0.2, 0.7]}  # totals of whole C: no variable need be free
+        alone = GridSearchCV(NuSVR(tol=1e-6), grid_of_nu, cv=3).fit(X[:30], y[:30]).cv_results_["mean_test_score"]
+        found = tune(NuSVR(tol=1e-6), X[:30], y[:30], grid_of_nu, folds=3).table["mean_score"]
+        np.testing.assert_allclose(found, alone, atol=1e-5)
 
 
 @pytest.mark.parametrize("memory", [0, 12 * 150**2, 2**30])

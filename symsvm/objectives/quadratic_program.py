@@ -92,10 +92,10 @@ class QuadraticProgram:
         Such a variable is not free: it is no support vector where the bound is 0, and does not fix b. Totals stay what
         rounding may make of them; where they would not, z is returned as it is.
         """
-        snapped = z.copy()
+        snapped, totals = z.copy(), np.append(np.abs(self.total), 0.0)[self.group]  # what is in no group is in -1
         for bound, other in ((self.lower, self.upper), (self.upper, self.lower)):
             size = np.abs(np.where(bound != 0, bound, other))
-            rounding = np.where(np.isfinite(size), 4 * np.finfo(z.dtype).eps * size, 0.0)
+            rounding = np.where(np.isfinite(size), 4 * np.finfo(z.dtype).eps * np.maximum(size, totals), 0.0)
             np.copyto(snapped, bound, where=np.abs(z - bound) <= rounding)
         return snapped if self.infeasibility(snapped) <= max(self.rounding(z), self.infeasibility(z)) else z
 
