@@ -21,6 +21,8 @@ def prepare():
 
 def drawn(model, X, y, directory, scores):
     """Draw what suits a model into a directory; return the paths."""
+    import matplotlib as mpl
+
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"text.parse_math": False}):  # labels may have a $ in them
