@@ -1,9 +1,9 @@
-"""Shortfall: what a run that ends before its tolerance tells its caller."""
+"""Shortfall: what a run that ends before its tolerance, or at an optimum that is of no use, tells its caller."""
 
 import sys
 import warnings
 
-__all__ = ["warn_shortfall"]
+__all__ = ["warn_of_convergence", "warn_shortfall"]
 
 # What stopped a run -> how a sentence goes on.
 _WHY = {
@@ -17,7 +17,7 @@ _WHY = {
 
 
 def warn_shortfall(stopped, n_iter, reached, advice):
-    """Raise a ConvergenceWarning at the line that called symsvm.
+    """Warn of a run that ended short of its tolerance.
 
     Parameters
     ----------
@@ -25,10 +25,15 @@ def warn_shortfall(stopped, n_iter, reached, advice):
     reached : what the point has, and what was asked for: "a violation of 0.1, above tol=0.001".
     advice : sentences about what to do.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
     why = _WHY[stopped].format(n_iter=n_iter)
     text = " ".join([f"stopped {why} with {reached}; the point is feasible.", *advice])
+    warn_of_convergence(text)
+
+
+def warn_of_convergence(text):
+    """Raise a ConvergenceWarning at the line that called symsvm."""
+    from sklearn.exceptions import ConvergenceWarning
+
     warnings.warn(text, ConvergenceWarning, stacklevel=_caller())
 
 

@@ -12,6 +12,7 @@ from matplotlib import pyplot
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -164,7 +165,7 @@ def test_steps_are_fitted_to_training_points_once_a_fold():
 
 def test_a_cell_that_fails_is_recorded():
     y = np.where(np.arange(150) < 30, 1, 0)  # nu is at most 0.4
-    tuning = tune(NuSVC(), X, y, {"nu": [0.1, 0.9], "gamma": [1.0]})
+    tuning = tune(NuSVC(), X, y, {"nu": [0.1, 0.9], "gamma": [100.0]})
     assert tuning.table["status"].tolist()[0] == "done"
     assert tuning.table["status"][1].startswith("failed: nu must be at most 0.4")
     assert np.isnan(tuning.table["mean_score"][1])
@@ -180,6 +181,15 @@ def test_if_all_cells_fail_the_first_error_is_raised():
         tune(SVC(), X, Y, {"C": [-1.0, 0.0]})
     with pytest.raises(ValueError, match="to must be"):
         tune(make_pipeline(Scaling("nonsense"), SVC()), X, Y, {"svc__C": [1.0]})
+
+
+def test_a_nu_that_leaves_no_margin_says_so():
+    points, labels = make_moons(60, noise=0.4, random_state=0)
+    tuning = tune(NuSVC(kernel="linear", tol=1e-6), points, labels, {"nu": [0.1, 0.9]}, folds=3)
+    assert tuning.table["status"].tolist() == ["no margin", "done"]
+    with pytest.warns(ConvergenceWarning, match=r"nu=0.1 is too small .* nothing tells classes apart"):
+        model = NuSVC(kernel="linear", nu=0.1, tol=1e-6).fit(points, labels)
+    assert np.abs(model.decision_function(points)).max() < 1e-6  # what rounding leaves is not made large
 
 
 def test_a_fit_that_ends_short_of_its_tolerance_says_so():

@@ -4,6 +4,7 @@ import numpy as np
 
 from symsvm.estimators.classifier import Classifier
 from symsvm.objectives import csvc, machine_dual, nu_svc
+from symsvm.shortfall import warn_of_convergence
 from symsvm.validation import number
 
 __all__ = ["SVC", "NuSVC"]
@@ -114,6 +115,10 @@ class NuSVC(Classifier):
     Attributes
     ----------
     As of `SVC`; `dual_coef_` and `intercept_` are divided by rho, as LIBSVM does, so that margins are at 1 and -1.
+
+    Where nu is less than the part of margin errors that no w can avoid, the optimum is w = 0 with the margin rho = 0,
+    and nothing tells the classes apart (Crisp and Burges, A geometric interpretation of nu-SVM classifiers, 1999). A
+    fit says so in a warning; its numbers are what rounding leaves.
     """
 
     def __init__(
@@ -171,6 +176,12 @@ class NuSVC(Classifier):
         return machine_dual.nu_svc(kernel, self.nu)
 
     def _scaled(self, solution):
+        """The coefficients and the intercept of f / rho; of f where the margin is nothing to divide by."""
+        b, rho = self._margin(solution)
+        rho = rho if _is_known(rho, solution) else 1.0
+        return solution.lam / rho, b / rho
+
+    def _margin(self, solution):
         """With the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2.
 
         Where class weights put every point of a class at its bound, its side of the margin is wherever one likes: the
@@ -181,8 +192,23 @@ class NuSVC(Classifier):
         reached = np.abs(z) >= (program.upper - program.lower) * (1 - 1e-9)
         full = [bool(reached[program.group == g].all()) for g in (0, 1)]
         if self.class_weight is not None and full[0] != full[1]:
-            b, rho = (plus if full[0] else minus), minus - plus
-        else:
-            b, rho = (plus + minus) / 2, (minus - plus) / 2
-        rho = rho if rho > 0 else 1.0
-        return z / rho, b / rho
+            return (plus if full[0] else minus), minus - plus
+        return (plus + minus) / 2, (minus - plus) / 2
+
+    def _lacks_margin(self):
+        """Whether a problem of the fit has ended at its optimum, and nothing tells its classes apart there."""
+        ended = [solution for solution in self._solutions if solution.stopped == "tol"]
+        return any(not _is_known(self._margin(solution)[1], solution) for solution in ended)
+
+    def _keep(self, X, support, solutions):
+        super()._keep(X, support, solutions)
+        if self._lacks_margin():
+            warn_of_convergence(
+                f"nu={self.nu:g} is too small for these points and this kernel: at the optimum the margin is 0, and "
+                "nothing tells classes apart. Take a larger nu, or another kernel."
+            )
+
+
+def _is_known(rho, solution):
+    """Whether a margin is more than the violation that is left, which the multipliers are known to."""
+    return rho > solution.trace["violation"][-1]

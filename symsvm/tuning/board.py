@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["Board", "Step"]
 
-_RANK = {"done": 0, "not converged": 1, "interrupted": 2, "not run": 3}  # others, the failures, come first
+_RANK = {"done": 0, "no margin": 1, "not converged": 2, "interrupted": 3, "not run": 4}  # others, the failures, come first
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Step:
     params : the parameters of the fit.
     fold : its number.
     score : of the points held out; nan if the fit failed.
-    status : "done", "not converged", or what went wrong.
+    status : "done", "no margin", "not converged", or what went wrong.
     """
 
     done: int
@@ -44,11 +44,10 @@ class Board:
         self._done, self._lock = 0, threading.Lock()
 
     def fit(self, cell, fold, work):
-        """Let `work()`, which returns a score and whether the fit converged, be the fit of a cell in a fold."""
+        """Let `work()`, which returns a score and a status, be the fit of a cell in a fold."""
         began = time.perf_counter()
         try:
-            score, converged = work()
-            status = "done" if converged else "not converged"
+            score, status = work()
         except Exception as error:  # whatever is wrong with one cell is no reason to lose the others
             score, status = np.nan, f"failed: {error}"
             self.errors.append(error)
@@ -61,7 +60,8 @@ class Board:
             self._done += 1
             if self._progress is not None:
                 step = Step(self._done, self.scores.size, self.cells[cell], fold, float(score), status)
-                self.is_stopped |= bool(self._progress(step))
+                if self._progress(step):  # no |=, which would undo a stop that comes while it runs
+                    self.stop()
 
     def stop(self):
         """Let no other fit begin, and those under way end."""
@@ -69,4 +69,4 @@ class Board:
 
     def statuses(self):
         """One word or sentence a cell: that of its worst fold."""
-        return [max(row, key=lambda text: _RANK.get(text, 4)) for row in self.status.tolist()]
+        return [max(row, key=lambda text: _RANK.get(text, 5)) for row in self.status.tolist()]

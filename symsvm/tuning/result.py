@@ -13,8 +13,9 @@ class Tuning:
     ----------
     table : a dict of arrays, an entry a cell: each parameter by its name; `mean_score` and `std_score` over the folds,
         and `fold_scores` (cells, folds); `seconds` of all fits of the cell; `points`, how many it was judged on; and
-        `status`: "done", "not converged" (a fit ended short of its tolerance), "failed: ..." with what went wrong,
-        "interrupted" or "not run". Scores of cells that failed or are incomplete are nan.
+        `status`: "done", "no margin" (nu is too small: the score is chance), "not converged" (a fit ended short of its
+        tolerance), "failed: ..." with what went wrong, "interrupted" or "not run". Scores of cells that failed or are
+        incomplete are nan.
     params : the parameters of each cell, a list of dicts.
     seconds : the time of the whole search.
     is_complete : whether every cell was judged; not after Ctrl-C.

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 
-from symsvm.estimators import LinearSVC, LinearSVR
+from symsvm.estimators import LinearSVC, LinearSVR, NuSVC
 from symsvm.tuning.shared import Session, shared
 from symsvm.tuning.sheet import Sheet, checked, kernel_of
 
@@ -69,7 +69,7 @@ class Path:
 
         def fit(i):
             machine = shared(models[i], session()).fit(train, y_train)
-            return self.plan.score(machine, test, y_test), _converged(machine)
+            return self.plan.score(machine, test, y_test), _status(machine)
 
         with contextlib.ExitStack() as stack:
             stack.callback(self.sheet.leave)
@@ -106,7 +106,7 @@ class Alone:
                 model.fit(points[0], y_train)
             if any(solution.stopped == "interrupt" for solution in getattr(machine, "_solutions", ())):
                 raise KeyboardInterrupt
-            return self.plan.score(model, points[1], y_test), _converged(machine)
+            return self.plan.score(model, points[1], y_test), _status(machine)
 
         if not board.is_stopped:
             board.fit(i, self.fold, fit)
@@ -176,6 +176,8 @@ def _stacked(A, B):
     return sparse.vstack([A, B], format="csr") if sparse.issparse(A) else np.concatenate([A, B])
 
 
-def _converged(machine):
-    """Whether every problem of a fit ended within its tolerance."""
-    return all(solution.stopped == "tol" for solution in getattr(machine, "_solutions", ()))
+def _status(machine):
+    """Whether every problem of a fit ended within its tolerance, and at an optimum that tells classes apart."""
+    if any(solution.stopped != "tol" for solution in getattr(machine, "_solutions", ())):
+        return "not converged"
+    return "no margin" if isinstance(machine, NuSVC) and machine._lacks_margin() else "done"
