@@ -8,7 +8,8 @@ import numpy as np
 
 __all__ = ["Board", "Step"]
 
-_RANK = {"done": 0, "no margin": 1, "not converged": 2, "interrupted": 3, "not run": 4}  # others, the failures, come first
+# The failures, which are not here, come first.
+_RANK = {"done": 0, "no margin": 1, "not converged": 2, "interrupted": 3, "not run": 4}
 
 
 @dataclass(frozen=True)
