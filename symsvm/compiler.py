@@ -5,6 +5,7 @@ import importlib.util
 import math
 import threading
 import warnings
+from types import FunctionType
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
@@ -13,6 +14,9 @@ from pytensor.gradient import DisconnectedGrad
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
+from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
+from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm.graphs import leaves, signature
@@ -108,7 +112,27 @@ def _compile(inputs, outputs, mode):
                 "PyTensor's floatX is float32, and JAX would then compute everything in float32 without a word: "
                 "leave floatX at float64 and give dtype='float32' where it is wanted."
             )
+        mode = _direct_numba() if mode is get_mode("NUMBA") else mode
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+
+
+class _DirectNumbaLinker(NumbaLinker):
+    """Compile the function of a graph itself: PyTensor compiles it, and once more within one that only calls it."""
+
+    def jit_compile(self, converted):
+        caller, key = converted
+        inner = caller.py_func.__globals__.get("jitable_func")
+        if key is None or inner is None:
+            return super().jit_compile(converted)
+        # Under a name that stays, where Numba's cache looks for it; PyTensor's has that of a temporary file.
+        graph = FunctionType(inner.py_func.__code__.replace(co_filename="<string>"), inner.py_func.__globals__)
+        CACHED_SRC_FUNCTIONS[graph] = f"direct_{CACHED_SRC_FUNCTIONS[caller.py_func]}"
+        return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
+
+
+@functools.cache
+def _direct_numba():
+    return Mode(_DirectNumbaLinker(), get_mode("NUMBA").provided_optimizer)
 
 
 @functools.cache
