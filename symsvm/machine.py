@@ -131,7 +131,7 @@ class Machine:
 
     def put(self, values):
         """The values as arrays of the right types, on the device where the steps run."""
-        arrays = [np.asarray(x, dtype=v.dtype) for v, x in zip(self.given, values, strict=True)]
+        arrays = self._arrays(values)
         if self.mode is get_mode("JAX"):
             import jax.numpy as jnp
 
@@ -140,17 +140,23 @@ class Machine:
 
     def evaluate(self, name, lam, values):
         """Evaluate `init` (the vectors of a first state) or `project` (one vector), graphs of lam and the values."""
+        graphs = self._graphs[name]
+        # Once a run, from the constraints alone: NumPy takes no longer, and there is nothing to compile.
+        quick = set(self.given).intersection(ancestors(graphs)) <= set(ancestors(self.objective.bounds))
         if name not in self._functions:
-            self._functions[name] = function([self.lam, *self.given], self._graphs[name], mode=self.mode)
-        lam = np.asarray(lam, dtype=self.dtype)
-        return [np.array(v) for v in self._functions[name](lam, *self.put(values))]
+            mode = "FAST_COMPILE" if quick else self.mode
+            self._functions[name] = function([self.lam, *self.given], graphs, mode=mode)
+        lam, values = np.asarray(lam, dtype=self.dtype), self._arrays(values) if quick else self.put(values)
+        return [np.array(v) for v in self._functions[name](lam, *values)]
 
     def bounds(self, values):
         """The values of the constraints; most are inputs or constants, and need no compilation."""
         if "bounds" not in self._functions:
             self._functions["bounds"] = function(self.given, self.objective.bounds, mode="FAST_COMPILE")
-        arrays = [np.asarray(x, dtype=v.dtype) for v, x in zip(self.given, values, strict=True)]
-        return self._functions["bounds"](*arrays)
+        return self._functions["bounds"](*self._arrays(values))
+
+    def _arrays(self, values):
+        return [np.asarray(x, dtype=v.dtype) for v, x in zip(self.given, values, strict=True)]
 
     def exact(self, lam, values):
         """W and its gradient in float64."""
