@@ -4,6 +4,7 @@ What is asked of every file: a `ModelFileError` of one sentence, or a model that
 """
 
 import copy
+import functools
 import json
 import re
 import tempfile
@@ -29,16 +30,21 @@ pytestmark = pytest.mark.slow
 
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
-MODELS = [
-    make_pipeline(StandardScaler(), SVC(calibration="isotonic", random_state=0, kernel=RBF(2.0) + 0.5 * Linear())).fit(
-        X, y
-    ),
-    make_pipeline(MinMaxScaler(), LinearSVC(calibration="sigmoid", random_state=0)).fit(X, y),
-    SVC(kernel="precomputed", class_weight={0: 1.0, 1: 2.0, 2: 1.0}).fit(X @ X.T, y),
-    SVC(multi_class="dag").fit(sparse.csr_matrix(X), np.array(list("abc"), dtype=object)[y]),
-    NuSVR().fit(X, y),
-    OneClassSVM(kernel="poly").fit(X),
-]
+
+
+@functools.cache  # not when the module is collected: every run of the suite does that
+def models():
+    composed = SVC(calibration="isotonic", random_state=0, kernel=RBF(2.0) + 0.5 * Linear())
+    return [
+        make_pipeline(StandardScaler(), composed).fit(X, y),
+        make_pipeline(MinMaxScaler(), LinearSVC(calibration="sigmoid", random_state=0)).fit(X, y),
+        SVC(kernel="precomputed", class_weight={0: 1.0, 1: 2.0, 2: 1.0}).fit(X @ X.T, y),
+        SVC(multi_class="dag").fit(sparse.csr_matrix(X), np.array(list("abc"), dtype=object)[y]),
+        NuSVR().fit(X, y),
+        OneClassSVM(kernel="poly").fit(X),
+    ]
+
+
 ODD = st.one_of(
     st.sampled_from(
         [None, True, -1, 0, 1, 2, 2**31, 2**63, 10**400, 0.5, -0.0, 1e308, "", "rbf", "precomputed", "ovr", "NUMBA"]
@@ -93,10 +99,21 @@ def unpacked(data):
             return {name: archive.read(name) for name in archive.namelist()}
 
 
-NATIVE = [written(model, ".symsvm") for model in MODELS]
-MEMBERS = [unpacked(data) for data in NATIVE]
-TEXTS = [written(model, ".libsvm") for model in MODELS[2:] if getattr(model, "multi_class", "") != "dag"]
-TEXTS.append(written(SVC(calibration="sigmoid", random_state=0).fit(X, y == 1), ".libsvm"))
+@functools.cache
+def natives():
+    return [written(model, ".symsvm") for model in models()]
+
+
+@functools.cache
+def unpacked_natives():
+    return [unpacked(data) for data in natives()]
+
+
+@functools.cache
+def texts():
+    machines = [model for model in models()[2:] if getattr(model, "multi_class", "") != "dag"]
+    machines.append(SVC(calibration="sigmoid", random_state=0).fit(X, y == 1))
+    return [written(model, ".libsvm") for model in machines]
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +124,7 @@ def directory(tmp_path_factory):
 @settings(FUZZ, max_examples=8000)
 @given(data=st.data())
 def test_bytes_of_native_files(directory, data):
-    good = bytearray(data.draw(st.sampled_from(NATIVE)))
+    good = bytearray(data.draw(st.sampled_from(natives())))
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(good)))
         end = data.draw(st.sampled_from([start, start + 1, start + 4, len(good)]))
@@ -140,7 +157,7 @@ def odd_array(data):
 @FUZZ
 @given(data=st.data())
 def test_contents_of_native_files(directory, data):
-    members = dict(data.draw(st.sampled_from(MEMBERS)))
+    members = dict(data.draw(st.sampled_from(unpacked_natives())))
     head = json.loads(members["model.json"])
     for _ in range(data.draw(st.integers(0, 3))):
         *at, last = data.draw(st.sampled_from(list(places(head))))
@@ -204,7 +221,7 @@ WORDS += [
 @FUZZ
 @given(data=st.data())
 def test_libsvm_files(directory, data):
-    text = data.draw(st.sampled_from(TEXTS))
+    text = data.draw(st.sampled_from(texts()))
     for _ in range(data.draw(st.integers(1, 4))):
         lines = text.splitlines(keepends=True)
         if not lines:
