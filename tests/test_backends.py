@@ -30,8 +30,8 @@ def values(kernel, X, Z, mode):
 
 
 # Numba compiles each for ten seconds: these are functions of a.b, as "polynomial" is, and of |a - b|^2, as a part of
-# "composed" is; "rbf" itself is in test_equations, on both backends.
-ALIKE = ("homogeneous", "sigmoid", "custom", "rbf")
+# "composed" is, as well as "laplacian"; "rbf" itself is in test_equations, on both backends.
+ALIKE = ("homogeneous", "sigmoid", "custom", "rbf", "laplacian")
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in (*KERNELS, "precomputed")]
 
 
