@@ -92,7 +92,7 @@ MISFITS = [
 def test_shapes(mode, exact):
     """Any lengths, one row repeated, arrays that are not contiguous; what does not fit raises."""
     graph = kernel_matvec(KERNELS[exact.__name__][0], X, Z, Q)
-    product = pytensor.function([X, Z, Q], graph, mode=resolve_mode(mode))
+    product = function([X, Z, Q], graph, mode=mode)
     for m, n, d, p in SHAPES:
         rng = np.random.default_rng(m + n + d)
         A, B, right = rng.normal(size=(m, d)) / (1 + d), rng.normal(size=(n, d)) / (1 + d), rng.normal(size=(n, p))
@@ -180,7 +180,7 @@ def test_compiled_gradients(mode, kernel, wrt):
     gamma = pt.dscalar("gamma")
     graphs = pytensor.grad((kernel_matvec(kernel(gamma), X, Z, q) ** 2).sum(), [X, q, gamma][:wrt])
     values = POINTS, OTHERS, VECTOR, 0.4
-    ours = pytensor.function([X, Z, q, gamma], graphs, mode=resolve_mode(mode))(*values)
+    ours = function([X, Z, q, gamma], graphs, mode=mode)(*values)
     theirs = pytensor.function([X, Z, q, gamma], graphs, mode="FAST_COMPILE")(*values)
     for mine, reference in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, reference, rtol=1e-11, atol=1e-13)
@@ -248,7 +248,7 @@ def test_sparse_points(name):
 def test_sparse_points_in_compiled_loops(name, which):
     kernel = SPARSE_KERNELS[name]
     (left, A), (other, B) = storages()[which]
-    product = pytensor.function([left, other, Q], kernel_matvec(kernel, left, other, Q), mode="NUMBA")
+    product = function([left, other, Q], kernel_matvec(kernel, left, other, Q), mode="NUMBA")
     np.testing.assert_allclose(product(A, B, SIDES), plain(kernel, SPARSE, OTHER) @ SIDES, rtol=1e-11, atol=1e-12)
     with pytest.raises((AssertionError, ValueError), match="features|fit"):
         product(A, B[:, :5], SIDES)

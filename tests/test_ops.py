@@ -17,7 +17,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 
 from symsvm import RBF, Precomputed, pair_kernel, sum_over
-from symsvm.compiler import function, resolve_mode, value_and_grad
+from symsvm.compiler import function, value_and_grad
 from symsvm.graphs import leaves, retype, signature
 from symsvm.matvec import form_of, kernel_matvec
 from symsvm.objectives import CSVC
@@ -323,7 +323,7 @@ def check_value(kernel, mode, dtype, ops=(KernelGram, KernelMatvec)):
     form = form_of(kernel, *inputs[:2])
     graphs = [op.of(form, *([inputs[2]] if op is KernelMatvec else [])) for op in ops]
     assert {graph.dtype for graph in graphs} == {dtype}
-    values = pytensor.function(inputs, graphs, mode=resolve_mode(mode), on_unused_input="ignore")(*given)
+    values = function(inputs, graphs, mode=mode)(*given)
     left, right, vector = (array.astype("float64") for array in given)
     K = pytensor.function([A, B], kernel(A, B), mode=PLAIN)(left, right)
     bound = 32 * np.finfo(dtype).eps * abs(K).max()
