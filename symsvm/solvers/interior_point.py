@@ -51,7 +51,7 @@ def interior_point(P, q, G, h, A=None, b=(), *, max_iter=None, time_limit=None):
     equal, below = len(b), len(h)
     rows = sparse.vstack([sparse.csc_matrix(A), sparse.csc_matrix(G)], format="csc")
     cones = [clarabel.ZeroConeT(equal)] * bool(equal) + [clarabel.NonnegativeConeT(below)] * bool(below)
-    upper, limits = sparse.triu(P, format="csc"), np.concatenate([b, h])
+    upper, limits = sparse.triu(sparse.csc_matrix(P), format="csc"), np.concatenate([b, h])
     found = clarabel.DefaultSolver(upper, np.asarray(q, dtype="float64"), rows, limits, cones, settings).solve()
     words = {"Solved": "tol", "AlmostSolved": "tol", "PrimalInfeasible": "infeasible", "MaxIterations": "max_iter"}
     words |= {"AlmostPrimalInfeasible": "infeasible", "MaxTime": "time_limit"}
