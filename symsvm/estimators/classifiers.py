@@ -204,8 +204,8 @@ class NuSVC(Classifier):
         super()._keep(X, support, solutions)
         if self._lacks_margin():
             warn_of_convergence(
-                f"nu={self.nu:g} is too small for these points and this kernel: at the optimum the margin is 0, and "
-                "nothing tells classes apart. Take a larger nu, or another kernel."
+                f"nu={self.nu:g} is too small for these points and this kernel: at the optimum the margin is 0, as far "
+                f"as tol={self.tol:g} tells, and nothing tells classes apart. Take a larger nu, or another kernel."
             )
 
 
