@@ -37,11 +37,19 @@ run: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# New examples each time; the seed it prints repeats a run: make fuzz SEED=123
+ifndef SEED
+SEED := $(shell $(PYTHON) -c "import random; print(random.randrange(2**32))")
+endif
+FUZZ = --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
+
 fuzz: $(READY)
-	$(BIN)/python -m pytest -m slow -n 2 tests/test_fuzz.py tests/test_data_fuzz.py tests/test_files_fuzz.py tests/test_serve_schema.py
+	@echo "make fuzz SEED=$(SEED)"
+	$(BIN)/python -m pytest -m "fuzz or hypothesis" -n 2 $(FUZZ)
 
 slow: $(READY)
-	$(BIN)/python -m pytest -m slow -n 2
+	@echo "make slow SEED=$(SEED)"
+	$(BIN)/python -m pytest -m slow -n 2 $(FUZZ)
 
 tables: $(READY)
 	$(BIN)/python examples/paper_tables.py

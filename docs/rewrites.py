@@ -156,6 +156,9 @@ def page():
         "Generated from `symsvm/rewrites` by `make docs`. `symsvm.explain(objective)` prints the same for a problem of "
         'your own, and `symsvm.explain(objective, format="html")` draws it.',
         "A formula is read as NumPy. A loop is written `sum over the rows (lam_i, x_i) of`, with its term below.",
+        "Before all passes, numbers are widened. PyTensor gives a Python number the least type that holds it: "
+        "`2` is an int8, and `pt.sqrt(2)` a float32 with seven digits. [`widen`](../symsvm/dtypes.py) computes what is "
+        "narrow because of numbers alone in float64; a float32 array, or a cast to float32, stays what it is.",
         "## The passes, in their order",
     ]
     return "\n\n".join([*head, *passes(), "## The dual of the paper, from a reduce in a reduce", *whole()]) + "\n"

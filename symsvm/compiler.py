@@ -19,6 +19,7 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.elemwise import DimShuffle
 
+from symsvm.dtypes import widen
 from symsvm.graphs import leaves, signature
 from symsvm.rewrites import lift
 
@@ -78,7 +79,7 @@ def function(inputs, outputs, *, mode=None, memory=None, trust_input=False):
     of the same structure: another number, another data set compile nothing.
     """
     single = not isinstance(outputs, (list, tuple))
-    outputs = [outputs] if single else list(outputs)
+    outputs = widen([outputs] if single else outputs)
     mode = resolve_mode(mode)
     variables, numbers = leaves(outputs)
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytensor.scalar as ps
-import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import toposort
-from pytensor.scan.op import Scan
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-__all__ = ["is_elemwise", "is_literal", "keep", "leaves", "number", "retype", "signature", "varies"]
+__all__ = ["is_elemwise", "is_literal", "keep", "leaves", "number", "signature", "varies"]
 
 
 def is_elemwise(variable, *scalar_ops):
@@ -124,53 +122,3 @@ def _content(data):
     if hasattr(data, "tocsr"):
         return tuple(part.tobytes() for part in (data.data, data.indices, data.indptr)) + data.shape
     return (data.tobytes(), data.shape) if hasattr(data, "tobytes") else repr(data)
-
-
-def retype(graphs, dtype, given=()):
-    """Return the graphs computed in another floating type, and the inputs that replace the floating ones.
-
-    `given` maps variables to those that take their place; further inputs, and constants, are replaced by their like.
-    """
-    known, inputs = dict(given), {}
-
-    def other(v):
-        if v not in known:
-            if not v.dtype.startswith("float") or v.dtype == dtype:
-                known[v] = v
-            elif isinstance(v, Constant):
-                known[v] = pt.constant(v.data.astype(dtype))
-            else:
-                known[v] = inputs[v] = pt.tensor(v.name, dtype=dtype, shape=v.type.shape)
-        return known[v]
-
-    for node in toposort(graphs):
-        if all(v in known for v in node.outputs):
-            continue
-        args, op = [other(v) for v in node.inputs], node.op
-        if (
-            isinstance(op, Elemwise)
-            and isinstance(op.scalar_op, ps.Cast)
-            and op.scalar_op.o_type.dtype.startswith("float")
-        ):
-            made = [args[0].astype(dtype)]
-        else:
-            if isinstance(op, CAReduce):
-                op = type(op)(axis=op.axis)
-            elif isinstance(op, Scan):
-                op = _retyped_loop(op, dtype)
-            elif hasattr(op, "retyped"):
-                op = op.retyped(dtype)
-            made = op.make_node(*args).outputs
-        for old, new in zip(node.outputs, made, strict=True):
-            known[old] = new.astype(dtype) if old.dtype.startswith("float") else new
-    return [other(v) for v in graphs], inputs
-
-
-def _retyped_loop(loop, dtype):
-    """The same loop over states of another floating type."""
-    floats = [v for v in loop.inner_inputs if v.dtype.startswith("float")]
-    given = {v: pt.tensor(v.name, dtype=dtype, shape=v.type.shape) for v in floats}
-    outputs, _ = retype(loop.inner_outputs, dtype, given)
-    inputs = [given.get(v, v) for v in loop.inner_inputs]
-    options = {name: getattr(loop, name) for name in ("mode", "truncate_gradient", "name", "allow_gc", "strict")}
-    return Scan(inputs, outputs, loop.info, **options)

@@ -10,7 +10,8 @@ from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 
 from symsvm.compiler import function, hoist, mode_key, value_and_grad
-from symsvm.graphs import retype, signature
+from symsvm.dtypes import retype
+from symsvm.graphs import signature
 from symsvm.rewrites import largest, lift, lower, tile
 from symsvm.rewrites.tile import gram
 

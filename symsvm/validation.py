@@ -18,12 +18,12 @@ def is_symbolic(value):
 
 
 def as_float(value):
-    """Return `value` as a tensor of floats: integers become float64, for half of an integer is none.
+    """Return `value` as a tensor of floats: numbers and integers become float64, for half of an integer is none.
 
-    >>> as_float([1, 2]).dtype
-    'float64'
+    >>> as_float([1, 2]).dtype, as_float(2.0).dtype
+    ('float64', 'float64')
     """
-    tensor = pt.as_tensor(value)
+    tensor = pt.as_tensor(np.float64(value) if isinstance(value, numbers.Real) else value)
     return tensor if tensor.dtype in ("float32", "float64") else tensor.astype("float64")
 
 

@@ -1,14 +1,17 @@
-"""Settings for every test: a rewrite that raises is an error, pictures need no screen, and nothing is compiled in C."""
+"""Settings of every test: the same random examples, a rewrite that raises is an error, no screen, nothing in C."""
 
 import gc
 import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import campaigns  # noqa: F401 (registers the profiles)
 import pytensor
+from hypothesis import settings
 from pytensor.compile.mode import predefined_linkers
 from pytensor.link.vm import VMLinker
 
+settings.load_profile("suite")  # `--hypothesis-profile=fuzz` has another
 pytensor.config.on_opt_error = "raise"
 # PyTensor's C backend is not under test: it looks for a BLAS and warns, and takes ten seconds for the first loop of all
 # that stays one, also in the mode that compiles nothing.

@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pytensor.tensor as pt
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import KERNELS, PROBLEMS
@@ -42,7 +43,7 @@ def quadratics():
     }
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=examples(12))
 @given(
     seed=st.integers(0, 2**32 - 1),
     m=st.integers(1, 12),

@@ -3,6 +3,7 @@
 import numpy as np
 import oracles
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import KERNELS, PROBLEMS
@@ -43,7 +44,7 @@ def test_at_the_optimum_the_gap_closes_and_b_is_the_intercept():
     assert str(certificate).startswith("optimal: W = ")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3))
 def test_weak_duality(seed, scale):
     """P - D >= 0 for every feasible point, with weights too."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -22,7 +22,6 @@ Y = RNG.integers(0, 3, size=50).astype("float64")
 WORDS = np.array(["setosa", "versi, color", 'virgi"nica', "été", "a b"] * 10)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_what_python_makes_of_it(value):
     _same(repr(value))
@@ -30,7 +29,6 @@ def test_a_number_is_what_python_makes_of_it(value):
     _same(f"{value:.17g}")
 
 
-@settings(deadline=None)
 @given(st.from_regex(r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True))
 def test_any_way_to_write_a_number(text):
     _same(text)

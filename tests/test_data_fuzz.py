@@ -19,13 +19,11 @@ from scipy import sparse
 from symsvm.data import DataError, chunks, read
 from symsvm.data.idx import TYPES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
 SECONDS = 70  # for each reader
 FUZZ = settings(
     max_examples=2000,
-    deadline=None,
-    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import oracles
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
@@ -63,7 +64,7 @@ def reference(qp, K, scale=1.0):
     return qp.value(K @ qp.weights(z), z)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40))
 @given(
     form=st.sampled_from(sorted(FORMS)),
     kernel=st.sampled_from(sorted(KERNELS)),

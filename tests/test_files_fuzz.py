@@ -26,7 +26,7 @@ import symsvm
 from symsvm import RBF, SVC, Linear, LinearSVC, NuSVR, OneClassSVM
 from symsvm.files import ModelFileError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
@@ -58,8 +58,8 @@ ODD = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=8),
 )
-PHASES = (Phase.generate, Phase.shrink)
-FUZZ = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=4000, database=None, phases=PHASES)
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
+FUZZ = settings(suppress_health_check=list(HealthCheck), max_examples=4000, phases=PHASES)
 
 
 def outcome(path):

@@ -20,7 +20,7 @@ from symsvm.oracle import Oracle
 from symsvm.solvers import selection
 from symsvm.solvers.decompose import decompose
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
 KERNELS = {
     "rbf": RBF(1.0),
@@ -66,9 +66,9 @@ problems = st.fixed_dictionaries(
 
 
 def fuzzed(examples):
-    """Settings: the same examples again, and no deadline, for loops are compiled on the way."""
+    """Settings of a test that solves so many problems."""
     slow = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    return settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=slow)
+    return settings(max_examples=examples, suppress_health_check=slow)
 
 
 def made(form, m, seed, log_C, troubles):

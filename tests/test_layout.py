@@ -20,6 +20,7 @@ ORDER = (
     "dictionary",
     "validation",
     "graphs",
+    "dtypes",
     "replacement",
     "interrupts",
     "data",

@@ -1,12 +1,15 @@
 """Products with matrices of pairs: values, gradients, shapes, sparse points, and the same bits however they are cut."""
 
+from types import SimpleNamespace
+
 import numba
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from campaigns import examples
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import KERNELS, PAIRS, WEIGHTS
 from pytensor import sparse
@@ -19,6 +22,7 @@ from pytensor.tensor.math import Dot
 from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid, pair_kernel
 from symsvm import oracle as oracles
 from symsvm.compiler import function, resolve_mode
+from symsvm.dtypes import widen
 from symsvm.matvec import kernel_matvec
 from symsvm.ops import KernelMatvec, factor
 from symsvm.oracle import Oracle
@@ -323,18 +327,27 @@ def epilogues(draw, depth=3):
 
 
 def matrix_of(text, weight):
-    """The matrix that an epilogue makes of X, Z and a number."""
+    """The matrix that an epilogue makes of X, Z and a number, in float64 throughout."""
     scope = {"pt": pt, "s": pt.dot(X * weight, Z.T), "u": (X**2).sum(1)[:, None], "v": (Z**2).sum(1)[None, :]}
-    return eval(f"{text} * s", scope | {"t": pt.constant(0.7)})
+    return widen([eval(f"{text} * s", scope | {"t": pt.constant(0.7)})])[0]
 
 
-@settings(deadline=None, max_examples=15)
+def value_of(text, weight):
+    """The same in NumPy, of POINTS and OTHERS."""
+    names = SimpleNamespace(tanh=np.tanh, exp=np.exp, sqrt=np.sqrt, sqr=np.square, sin=np.sin, maximum=np.maximum)
+    s, u, v = (POINTS * weight) @ OTHERS.T, (POINTS**2).sum(1)[:, None], (OTHERS**2).sum(1)[None, :]
+    return eval(f"{text} * s", {"pt": names, "s": s, "u": u, "v": v, "t": 0.7})
+
+
+@settings(max_examples=examples(15))
 @given(text=epilogues(), weight=st.floats(0.1, 2))
+@example(text="(2.0 / (2 + pt.sqr(2.0)))", weight=1.0)  # a float32 to PyTensor
 def test_random_epilogues(text, weight):
     K = matrix_of(text, weight)
     ours = KernelMatvec.of(factor(K), Q)
-    mine, right = pytensor.function([X, Z, Q], [ours, pt.dot(K, Q)], mode=PLAIN)(POINTS, OTHERS, SIDES)
-    np.testing.assert_allclose(mine, right, rtol=1e-11, atol=1e-11)
+    values = pytensor.function([X, Z, Q], [ours, pt.dot(K, Q)], mode=PLAIN)(POINTS, OTHERS, SIDES)
+    for value in values:
+        np.testing.assert_allclose(value, value_of(text, weight) @ SIDES, rtol=1e-11, atol=1e-11)
 
 
 PRODUCTS = {
@@ -355,7 +368,7 @@ def test_every_product_is_tiled(name):
     assert all(v.type.shape == (1, 1) for v in products)  # p'(K q) keeps one, of vectors
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=examples(12))
 @given(text=epilogues(), names=st.lists(st.sampled_from(list(PRODUCTS)), min_size=1, max_size=3), extra=st.booleans())
 def test_tile_keeps_the_value(text, names, extra):
     p, K = pt.dvector("p"), matrix_of(text, 1.0)

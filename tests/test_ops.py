@@ -18,7 +18,8 @@ from pytensor.tensor.elemwise import Elemwise
 
 from symsvm import RBF, Precomputed, pair_kernel, sum_over
 from symsvm.compiler import function, value_and_grad
-from symsvm.graphs import leaves, retype, signature
+from symsvm.dtypes import retype
+from symsvm.graphs import leaves, signature
 from symsvm.matvec import form_of, kernel_matvec
 from symsvm.objectives import CSVC
 from symsvm.ops import KernelGram, KernelMatvec, NotElementwise, ScalarFunction, factor

@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytensor.tensor as pt
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import MODES
@@ -86,7 +87,7 @@ FINITE = st.floats(-1e6, 1e6, allow_nan=False)
 ROWS = st.tuples(FINITE, st.sampled_from([-1.0, 1.0]), st.one_of(st.floats(1e-6, 1e4), st.sampled_from([0.0, np.inf])))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=examples(300))
 @given(rows=st.sampled_from(SIZES).flatmap(lambda m: st.lists(ROWS, min_size=m, max_size=m)))
 def test_box_section_meets_the_optimality_conditions(project, rows):
     """Feasible, and stationary: the gradient p - v of |p - v|^2 / 2 leaves no direction to improve."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import KERNELS, MODES, overlapping
@@ -312,7 +313,7 @@ def pair(kind, x, z):
     }[kind]()
 
 
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=examples(5))
 @given(case=sums())
 def test_random_objectives_keep_value_and_gradient(case):
     which, kind, order, extra, outside = case

@@ -55,9 +55,7 @@ def explore(schema, examples):
         )
         run = hypothesis.given(case=strategy)(holds)
         checks = list(hypothesis.HealthCheck)
-        hypothesis.settings(
-            max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=checks
-        )(run)()
+        hypothesis.settings(max_examples=examples, suppress_health_check=checks)(run)()
 
 
 @pytest.mark.parametrize("name", ["text", "numbers"])
@@ -66,6 +64,7 @@ def test_requests_from_the_description(schema, name):
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", MODELS)
 def test_many_requests_from_the_description(schema, name):
     """Minutes: hundreds of requests to each operation of each kind of model."""

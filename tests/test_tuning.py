@@ -201,6 +201,7 @@ def test_a_fit_that_ends_short_of_its_tolerance_says_so():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("how", ["true", "interrupt"])
 def test_a_search_that_is_stopped_returns_what_there_is(n_jobs, how):
+    """Once a stop is heard no fit begins: what is judged after it was under way by then, one fit a thread."""
     heard = threading.Event()
 
     def hear(*_):
@@ -212,21 +213,42 @@ def test_a_search_that_is_stopped_returns_what_there_is(n_jobs, how):
             if how == "true":
                 return True
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does; it reaches the main thread
-            heard.wait(60)  # however busy the machine is
+            assert heard.wait(600)
         return False
 
     grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0, 2.0, 4.0]}
     before = signal.signal(signal.SIGINT, hear)
     try:
         tuning = tune(SVC(), X, Y, grid, folds=3, n_jobs=n_jobs, progress=progress)
+        assert signal.getsignal(signal.SIGINT) is hear  # tune leaves the handler as it was
     finally:
         signal.signal(signal.SIGINT, before)
     judged = np.isfinite(tuning.table["fold_scores"]).sum()
-    assert 3 <= judged < 36
+    assert 3 <= judged < 3 + n_jobs
     assert not tuning.is_complete
     assert "interrupted" in repr(tuning)
     assert set(tuning.table["status"]) <= {"done", "interrupted", "not run"}
     assert "not run" in tuning.table["status"]
+
+
+def test_an_interrupt_is_heard_before_the_next_fit_begins():
+    """The handler itself stops the search: the exception that it raises may take its time to get anywhere."""
+    heard, begun = threading.Event(), []
+
+    def score(model, points, targets):
+        begun.append(heard.is_set())
+        if len(begun) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert heard.wait(600)
+        return 0.0
+
+    before = signal.signal(signal.SIGINT, lambda *_: heard.set())  # one that raises nothing
+    try:
+        tuning = tune(SVC(), X, Y, {"C": [0.1, 1.0, 10.0]}, folds=3, n_jobs=2, scoring=score)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not tuning.is_complete
+    assert sum(begun) <= 1  # the fit that the other thread had begun
 
 
 def test_nothing_judged_has_no_best():

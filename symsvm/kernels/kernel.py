@@ -10,6 +10,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Nonzero
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
+from symsvm.dtypes import widen
 from symsvm.validation import as_float, is_symbolic, number
 
 __all__ = ["Kernel", "shown"]
@@ -41,7 +42,7 @@ class Kernel:
         raise NotImplementedError(f"{type(self).__name__} must define pair(x, z), a scalar expression of two vectors.")
 
     def of(self, x, z):
-        """Return `pair(x, z)`, checked to be a scalar, in the dtype of the points."""
+        """Return `pair(x, z)`, checked to be a scalar, in the dtype of the points; a number in it costs no digit."""
         x, z = as_float(x), as_float(z)
         value = self.pair(x, z)
         try:
@@ -58,7 +59,8 @@ class Kernel:
                 f"{self!r} picks entries by their values, so it cannot be evaluated for all pairs at once: "
                 "write pt.switch(condition, entry, 0) in place of x[condition]."
             )
-        return value.astype(x.dtype)
+        (value,) = widen([value.astype(x.dtype)])
+        return value
 
     def __call__(self, X, Z=None):
         """Return the graph of the Gram matrix K(x_i, z_j), (m, n); Z is X unless given."""

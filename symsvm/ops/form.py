@@ -18,6 +18,7 @@ from pytensor.scalar.basic import Mul, Neg, Sub, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 
+from symsvm.dtypes import widen
 from symsvm.graphs import is_elemwise, is_literal, keep, varies
 from symsvm.ops.scalar_function import NotElementwise, ScalarFunction
 
@@ -54,6 +55,7 @@ def factor(K):
     """
     if varies(K) != {0, 1}:
         raise NotElementwise("it does not vary along both axes")
+    (K,) = widen([K])
     K = _gather_numbers(_merge_centred(K))
     channels, rows, columns, numbers = {}, {}, {}, {}
     for leaf in _leaves(K, lambda v: varies(v) != {0, 1} or not is_elemwise(v)):

@@ -13,7 +13,8 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-from symsvm.graphs import number, retype
+from symsvm.dtypes import retype
+from symsvm.graphs import number
 
 __all__ = ["NotElementwise", "ScalarFunction"]
 

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import MergeOptimizer
+from pytensor.graph.rewriting.basic import GraphRewriter, MergeOptimizer
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.type import TensorType
 
+from symsvm.dtypes import widen
 from symsvm.rewrites.counting import Counted, counting
 from symsvm.rewrites.inner import local_batched_inner_to_sum
 from symsvm.rewrites.products import local_squared_distance_to_gemm, local_sum_of_products_to_dot
@@ -51,6 +52,17 @@ def _register(name, passes, tag, position):
     return database
 
 
+class _Widen(GraphRewriter):
+    """Pass 0, numbers in float64: see `widen`."""
+
+    def apply(self, fgraph):
+        """Replace the outputs that change."""
+        for old, new in zip(list(fgraph.outputs), widen(fgraph.outputs), strict=True):
+            if new is not old:
+                fgraph.replace(old, new, reason="symsvm_widen")
+
+
+optdb.register("symsvm_widen", _Widen(), "symsvm", position=-0.06)
 # Before PyTensor's inlining (-0.01) and its passes over Scans (0.05); after its canonical form (1), before the rest.
 _LOOPS_DB = _register("symsvm_loops", _LOOPS, "symsvm", -0.05)
 _PRODUCTS_DB = _register("symsvm_products", _PRODUCTS, "symsvm", 1.1)
@@ -82,6 +94,7 @@ def stages(graphs, memory=MEMORY):
 
     The last one is what `lift` returns. As written are graphs that would not fit, even with tiles.
     """
+    graphs = widen(graphs)
     lifted, limit = graphs, max(memory, largest(graphs))
     for name, group in (("loops", lift_loops), ("canonical form", _canonical), ("products", _products)):
         stage = _stage(name, group, lifted)

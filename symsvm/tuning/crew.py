@@ -1,5 +1,7 @@
 """Crew: the threads that work on the tasks of a search, and what ends them."""
 
+import contextlib
+import signal
 import threading
 import warnings
 from collections import deque
@@ -11,14 +13,17 @@ from symsvm.tuning.shared import Stopped
 
 __all__ = ["work"]
 
+# Seconds after which a thread that waits looks whether a signal has come.
+_HEED = 0.1
+
 
 def work(tasks, board, workers):
     """Run the tasks: first those that need the main thread and may use all cores, then the others, in threads.
 
-    Ctrl-C ends all of them soon; what is on the board by then stays. A fit that has not converged says so there, and
-    does not warn.
+    From the moment when Ctrl-C is heard, no fit begins and those under way end; what is on the board by then stays. A
+    fit that has not converged says so there, and does not warn.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _stopped_by_ctrl_c(board):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             for task in tasks:
@@ -27,6 +32,28 @@ def work(tasks, board, workers):
             _in_threads([task for task in tasks if task.is_parallel], board, workers)
         except (KeyboardInterrupt, Stopped):
             board.stop()
+
+
+@contextlib.contextmanager
+def _stopped_by_ctrl_c(board):
+    """Stop the board in the handler of the signal, before the one that is there now raises.
+
+    The exception needs time to reach the code that waits for the threads, and they would go on until then.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # only the main thread hears signals, and an ignored one stays ignored
+        return
+
+    def stop(number, frame):
+        board.stop()
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _run(task, board):
@@ -62,14 +89,19 @@ def _in_threads(tasks, board, workers):
                     _run(task, board)
             return
         threads = [threading.Thread(target=run, name=f"tune-{k}") for k in range(min(workers, len(tasks)))]
-        for thread in threads:
-            thread.start()
         try:
             for thread in threads:
-                thread.join()
+                thread.start()
+            _wait_for(threads)
         except KeyboardInterrupt:
             board.stop()
-            for thread in threads:
-                thread.join()
+            _wait_for(threads)
     if errors:
         raise errors[0]
+
+
+def _wait_for(threads):
+    """Wait until all threads have ended, and hear signals on the way: not every system wakes a thread that waits."""
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(_HEED)
