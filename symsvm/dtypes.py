@@ -9,7 +9,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
-from symsvm.graphs import is_literal, number
+from symsvm.graphs import inner_graph, is_literal, number
 
 __all__ = ["retype", "widen"]
 
@@ -102,7 +102,8 @@ class _Widening:
             made = [MakeVector("float64")(*args)]
         elif isinstance(op, OpFromGraph):
             if any(a is not v for a, v in zip(args, node.inputs, strict=True)):
-                made, _ = retype(op.inner_outputs, "float64", dict(zip(op.inner_inputs, args, strict=True)))
+                inputs, outputs = inner_graph(op)
+                made, _ = retype(outputs, "float64", dict(zip(inputs, args, strict=True)))
         elif type(op).__name__ in _VALUES:
             values, mixed = _VALUES[type(op).__name__], [self.original(v) for v in node.inputs]
             mixed[values] = args[values]
@@ -142,10 +143,9 @@ def _made(node, op, args):
 
 def _widened_loop(loop):
     """The loop with its step widened; its states keep their types."""
-    outputs = widen(loop.inner_outputs)
-    if all(new is old for new, old in zip(outputs, loop.inner_outputs, strict=True)):
-        return loop
-    return _loop(loop, loop.inner_inputs, outputs)
+    inputs, outputs = inner_graph(loop)
+    wide = widen(outputs)
+    return loop if all(new is old for new, old in zip(wide, outputs, strict=True)) else _loop(loop, inputs, wide)
 
 
 def _loop(loop, inputs, outputs):

@@ -6,7 +6,7 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-__all__ = ["is_elemwise", "is_literal", "keep", "leaves", "number", "signature", "varies"]
+__all__ = ["inner_graph", "is_elemwise", "is_literal", "keep", "leaves", "number", "signature", "varies"]
 
 
 def is_elemwise(variable, *scalar_ops):
@@ -15,6 +15,14 @@ def is_elemwise(variable, *scalar_ops):
     if node is None or not isinstance(node.op, Elemwise):
         return False
     return not scalar_ops or isinstance(node.op.scalar_op, scalar_ops)
+
+
+def inner_graph(op):
+    """The inputs and outputs of the graph inside an Op, as a graph that others may be made from."""
+    inner = op.fgraph
+    if hasattr(inner, "unfreeze"):  # PyTensor 3.1 and later keep it frozen
+        inner = inner.unfreeze()
+    return inner.inputs, inner.outputs
 
 
 def number(variable):

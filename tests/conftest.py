@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -18,6 +19,19 @@ pytensor.config.on_opt_error = "raise"
 pytensor.config.blas__ldflags = ""
 predefined_linkers["cvm"] = VMLinker(use_cloop=False, c_thunks=False)
 pytensor.config.traceback__limit = 0  # where each variable was made: a tenth of the time that a graph takes
+
+
+def pytest_addoption(parser):
+    """Offer another order of the test files: no test may depend on one that ran before it."""
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the test files in a random order")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Put the files in the order that the seed gives; the tests of a file stay together."""
+    if config.getoption("--shuffle") is not None:
+        files = sorted({item.path for item in items})
+        random.Random(config.getoption("--shuffle")).shuffle(files)
+        items.sort(key=lambda item: files.index(item.path))
 
 
 def pytest_collection_finish():

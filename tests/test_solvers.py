@@ -99,13 +99,17 @@ def test_each_solver_meets_the_optimum(name, dual):
     meets(solve(KernelDual(qp, X, KERNEL), name, mode=mode, tol=1e-3, max_iter=100_000), qp, 1e-3)
 
 
+# Steps after which runs are compared point by point. Later on, SMO meets ties: after a step that no bound cuts short,
+# both variables of the pair violate optimality alike, and rounding decides which of them is in the next pair.
+FEW = 6
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_each_step_is_the_same_on_jax(name):
     objective = KernelDual(DUALS["C-SVC"], X, KERNEL)
-    first, second = (solve(objective, name, mode=mode, max_iter=100_000) for mode in MODES)
-    assert second.certificate.status == "optimal"
-    assert second.n_iter == first.n_iter
+    first, second = (solve(objective, name, mode=mode, max_iter=FEW) for mode in MODES)
     np.testing.assert_allclose(second.lam, first.lam, atol=1e-8)
+    meets(solve(objective, name, mode="JAX", tol=1e-3, max_iter=100_000), DUALS["C-SVC"], 1e-3)
 
 
 @pytest.mark.parametrize("dual", ["no intercept", "SVR", "nu-SVC", "nu-SVR"])
@@ -128,16 +132,18 @@ def test_smo_with_no_equality_with_two_and_with_two_variables_a_point(name, dual
     meets(solve(KernelDual(dual, X[:12], KERNEL), name, mode="FAST_COMPILE", tol=1e-2), dual, 1e-2)
 
 
-def test_smo_in_the_papers_symbols():
-    """CSVC over lam and y, and KernelDual over z = y lam: the same pairs, the same point."""
+@pytest.mark.parametrize("name", ["smo", "smo-simplified"])
+def test_smo_in_the_papers_symbols(name):
+    """CSVC over lam and y, and KernelDual over z = y lam: the same pairs, the same optimum."""
     lam, A, y = pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
-    for name in ("smo", "smo-simplified"):
-        program = compile(CSVC(lam, A, y, 1.0, KERNEL), name, mode="FAST_COMPILE")
-        solution = program.run(np.zeros(12), X=X[:12], y=Y[:12], tol=1e-2)
-        other = solve(KernelDual(csvc(Y[:12], 1.0), X[:12], KERNEL), name, tol=1e-2)
-        assert solution.certificate.status == "optimal"
-        assert solution.n_iter == other.n_iter
-        np.testing.assert_allclose(solution.lam * Y[:12], other.lam, atol=1e-8)
+    program, dual = compile(CSVC(lam, A, y, 1.0, KERNEL), name, mode="FAST_COMPILE"), csvc(Y[:12], 1.0)
+    objective = KernelDual(dual, X[:12], KERNEL)
+    few = program.run(np.zeros(12), X=X[:12], y=Y[:12], max_iter=FEW)
+    np.testing.assert_allclose(few.lam * Y[:12], solve(objective, name, max_iter=FEW).lam, atol=1e-8)
+    solution, other = program.run(np.zeros(12), X=X[:12], y=Y[:12], tol=1e-2), solve(objective, name, tol=1e-2)
+    meets(other, dual, 1e-2)
+    assert solution.certificate.status == "optimal"
+    assert abs(solution.W - other.W) <= solution.certificate.gap + other.certificate.gap
 
 
 def test_simplified_smo_rests_where_passes_change_nothing():

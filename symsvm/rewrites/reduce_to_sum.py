@@ -12,6 +12,8 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list
 
+from symsvm.graphs import inner_graph
+
 __all__ = ["Inner", "first_row", "last_state", "local_map_to_batch", "local_reduce_to_sum", "without"]
 
 
@@ -60,12 +62,10 @@ class Inner:
     """The inner graph of a Scan with inputs of its own, and the sequences it runs over."""
 
     def __init__(self, scan):
-        inner = scan.op.fgraph
-        if hasattr(inner, "unfreeze"):  # PyTensor 3.1 and later keep it frozen
-            inner = inner.unfreeze()
+        inputs, outputs = inner_graph(scan.op)
         # The inner inputs of all Scans are the same nominal variables: fresh ones keep nested graphs apart.
-        fresh = [v.type(name=v.name) for v in inner.inputs]
-        outputs = clone_replace(inner.outputs, dict(zip(inner.inputs, fresh, strict=True)))
+        fresh = [v.type(name=v.name) for v in inputs]
+        outputs = clone_replace(outputs, dict(zip(inputs, fresh, strict=True)))
         self.args = args = ScanArgs(scan.inputs, scan.outputs, fresh, outputs, scan.op.info)
         self.states = {
             *args.inner_in_sit_sot,
