@@ -57,6 +57,7 @@ ORDER = (
     "comparison",
     "serve",
     "cli",
+    "__main__",
 )
 
 MODULES = ["symsvm", *(m.name for m in pkgutil.walk_packages([str(ROOT)], prefix="symsvm."))]
