@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test fuzz slow lint format docs tables clean
+.PHONY: help env run test check fuzz slow lint format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
-	@echo "make test     run the whole test suite"
+	@echo "make test     run the whole test suite (ARGS=\"tests/test_cli.py -x\" for pytest: a part of it)"
+	@echo "make check    build the package, install it in an empty environment, try it there"
 	@echo "make fuzz     solve thousands of random problems, read thousands of damaged files, send thousands of requests"
 	@echo "make slow     every test that is not in the suite, those among them: each solver on each problem and backend"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
@@ -35,7 +36,10 @@ run: $(READY)
 	$(BIN)/python examples/run.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(READY)
+	$(BIN)/python tools/package.py
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -m slow -n 2 tests/test_fuzz.py tests/test_data_fuzz.py tests/test_files_fuzz.py tests/test_serve_schema.py
@@ -59,4 +63,4 @@ docs: $(READY)
 	$(BIN)/python docs/rewrites.py
 
 clean:
-	rm -rf $(VENV) out build *.egg-info
+	rm -rf $(VENV) out build dist *.egg-info
