@@ -1,14 +1,18 @@
 # Every target sets up .venv by itself; `make env PYTHON=python3.12` chooses another interpreter.
 PYTHON ?= python3
 VENV := .venv
+N ?= 10
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test fuzz slow lint format docs tables clean
+.PHONY: help env run test check matrix repeat fuzz slow lint format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
-	@echo "make test     run the whole test suite"
+	@echo "make test     run the whole test suite (ARGS=\"tests/test_cli.py -x\" for pytest: a part of it)"
+	@echo "make check    build the package, install it in an empty environment, try it there"
+	@echo "make matrix   the test suite with each of Python 3.11, 3.12, 3.13 and newer that is found (takes ARGS)"
+	@echo "make repeat   the test suite ten times, by turns with warm and empty caches (N=4: four times; takes ARGS)"
 	@echo "make fuzz     solve thousands of random problems, read thousands of damaged files, send thousands of requests"
 	@echo "make slow     every test that is not in the suite, those among them: each solver on each problem and backend"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
@@ -35,7 +39,16 @@ run: $(READY)
 	$(BIN)/python examples/run.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(READY)
+	$(BIN)/python tools/package.py
+
+matrix:
+	$(PYTHON) tools/runs.py matrix
+
+repeat: $(READY)
+	$(BIN)/python tools/runs.py repeat $(N)
 
 # New examples each time; the seed it prints repeats a run: make fuzz SEED=123
 ifndef SEED
@@ -67,4 +80,4 @@ docs: $(READY)
 	$(BIN)/python docs/rewrites.py
 
 clean:
-	rm -rf $(VENV) out build *.egg-info
+	rm -rf $(VENV) .venvs out build dist *.egg-info

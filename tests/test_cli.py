@@ -67,6 +67,24 @@ def test_help_lists_the_commands_and_the_exit_codes():
     assert run("--version").out == f"symsvm {symsvm.__version__}\n"
 
 
+def test_python_m_symsvm_is_the_command(home, tmp_path):
+    def module(*words):
+        line = [sys.executable, "-m", "symsvm", *map(str, words)]
+        return subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert module("--version").stdout == run("--version").out
+    for words in (["--help"], ["predict", "--help"]):
+        # The usage line says what was typed, and what can be typed again; lines may be folded elsewhere.
+        expected = run(*words).out.replace("Usage: symsvm", "Usage: python -m symsvm", 1)
+        assert module(*words).stdout.split() == expected.split()
+    words = "predict", home / "two.symsvm", home / "two.svm"
+    ended = module(*words)
+    assert (ended.returncode, ended.stdout) == (0, run(*words).out)
+    ended = module("predict")
+    assert ended.returncode == 2
+    assert "'python -m symsvm predict --help' says more." in ended.stderr
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom symsvm.cli import program\n"

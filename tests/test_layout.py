@@ -58,6 +58,7 @@ ORDER = (
     "comparison",
     "serve",
     "cli",
+    "__main__",
 )
 
 MODULES = ["symsvm", *(m.name for m in pkgutil.walk_packages([str(ROOT)], prefix="symsvm."))]

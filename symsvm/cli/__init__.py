@@ -5,6 +5,6 @@ from symsvm.cli.group import program
 __all__ = ["main", "program"]
 
 
-def main():
-    """Run the program with the arguments of the process; the entry point `symsvm`."""
-    program.main(prog_name="symsvm")
+def main(name="symsvm"):
+    """Run the program with the arguments of the process; the entry point `symsvm`. Usage lines begin with `name`."""
+    program.main(prog_name=name)
