@@ -33,6 +33,8 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@$(BIN)/python -m pip install libsvm-official >$(VENV)/libsvm.log 2>&1 || echo "libsvm-official could not be built" \
+		"(it needs g++; see $(VENV)/libsvm.log): the tests that compare with LIBSVM will skip."
 	@echo "$(PYTHON)" > $@
 
 run: $(READY)

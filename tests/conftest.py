@@ -3,11 +3,13 @@
 import gc
 import os
 import random
+import sys
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import campaigns  # noqa: F401 (registers the profiles)
 import pytensor
+import pytest
 from hypothesis import settings
 from pytensor.compile.mode import predefined_linkers
 from pytensor.link.vm import VMLinker
@@ -39,3 +41,22 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def _stay_on_this_machine(event, arguments):
+    """Fail a test that asks for a name or an address other than a loopback one; no `except Exception` hides it."""
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        host = arguments[1][0] if isinstance(arguments[1], tuple) else None  # else a socket in the file system
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        host = arguments[0]
+    else:
+        return
+    host = host.decode() if isinstance(host, bytes) else host
+    if host not in (None, "", "localhost", "::1") and not host.startswith("127."):
+        pytest.fail(f"A test asked the network for {host!r}: tests use no network but loopback.")
+
+
+sys.addaudithook(_stay_on_this_machine)
+for name in ("http_proxy", "https_proxy", "all_proxy"):  # one on this machine would be a way out
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from datasets import sources, use
 
 from symsvm.comparison import PROBLEMS, contest, findings, problem, report, table
-from symsvm.data import DownloadError
 from symsvm.solvers import list_solvers
 
 ROOT = Path(__file__).parent.parent
@@ -60,12 +60,18 @@ def test_findings_follow_the_figures(written):
     assert findings([]) == []
 
 
-@pytest.mark.parametrize("name", list(PROBLEMS))
-def test_problems_are_what_a_machine_can_be_trained_on(name):
-    try:
-        one = problem(name)
-    except DownloadError as error:
-        pytest.skip(str(error))
+# The problems that are made of a named set.
+FILES = {"housing": "housing_scale", "housing-linear": "housing_scale", "svmguide1": "svmguide1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [(name, source) for name in PROBLEMS for source in (sources(FILES[name]) if name in FILES else ("no file",))],
+)
+def test_problems_are_what_a_machine_can_be_trained_on(name, source, monkeypatch, tmp_path):
+    if name in FILES:
+        use(source, FILES[name], tmp_path, monkeypatch)
+    one = problem(name)
     assert one.X.shape[1] == one.X_test.shape[1]
     assert len(one.X) == len(one.y)
     assert np.isfinite(one.X).all()

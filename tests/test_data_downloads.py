@@ -139,6 +139,21 @@ def test_errors_are_one_sentence(server, target, monkeypatch):
         download(server.url, SHA, target)
 
 
+def test_tests_do_not_use_the_network(monkeypatch, tmp_path):
+    """`tests/conftest.py` fails them, before a packet leaves and whatever else the code under test catches."""
+    monkeypatch.setenv("SYMSVM_DATA", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match="asked the network for .*: tests use no network but loopback"):
+        load("svmguide1")
+    with socket.socket() as free, pytest.raises(pytest.fail.Exception, match="asked the network for '192.0.2.1'"):
+        free.connect(("192.0.2.1", 80))
+    with (
+        socket.socket(type=socket.SOCK_DGRAM) as free,
+        pytest.raises(pytest.fail.Exception, match="asked the network for '192.0.2.1'"),
+    ):
+        free.sendto(b"", ("192.0.2.1", 53))
+    assert not (tmp_path / "svmguide1").exists()
+
+
 def test_load_downloads_what_is_missing(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYMSVM_DATA", str(tmp_path / "home"))
     files = {name: (f"{server.url}{name}", SHA) for name in ("svmguide1", "svmguide1.t")}

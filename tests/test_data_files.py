@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from datasets import sources, use
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -143,10 +144,12 @@ def test_libsvm_text_beside_scikit_learn(tmp_path):
     np.testing.assert_array_equal(y, c)
 
 
-@pytest.mark.parametrize("name", ["a9a", "svmguide2", "svmguide3", "cadata_scale"])
-def test_real_files_beside_scikit_learn(name):
-    if not (data_home() / name).is_file():
-        pytest.skip(f"{name} is not in {data_home()}; set SYMSVM_DATA to the directory that holds it")
+NAMED = ("a9a", "svmguide2", "svmguide3", "cadata_scale")
+
+
+@pytest.mark.parametrize(("name", "source"), [(name, source) for name in NAMED for source in sources(name)])
+def test_named_files_beside_scikit_learn(name, source, monkeypatch, tmp_path):
+    use(source, name, tmp_path, monkeypatch)
     A, y = read(data_home() / name)
     B, c = load_svmlight_file(str(data_home() / name))
     assert A.shape == B.shape
