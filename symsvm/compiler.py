@@ -109,8 +109,14 @@ def _compile(inputs, outputs, mode):
                 "PyTensor's floatX is float32, and JAX would then compute everything in float32 without a word: "
                 "leave floatX at float64 and give dtype='float32' where it is wanted."
             )
-        mode = numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
+        mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+
+
+@functools.cache
+def _numba_mode():
+    importlib.import_module("symsvm.ops.numba_arrays")
+    return numba_mode()
 
 
 @functools.cache
