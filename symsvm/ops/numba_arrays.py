@@ -11,9 +11,11 @@ import sys
 
 import numpy as np
 from numba.extending import overload
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.subtensor import Subtensor
 
-from symsvm.internals import numba_njit, own_on_numba
+from symsvm.internals import numba_njit, own_on_numba, subscripts
 
 __all__ = ["numba_funcify_product", "numba_funcify_sum"]
 
@@ -55,6 +57,8 @@ def numba_funcify_product(op, node, stock):
     a, b = node.inputs
     if a.dtype not in ("float32", "float64") or not a.dtype == b.dtype == node.outputs[0].dtype:
         return stock()
+    if _is_part(a) or _is_part(b):
+        return stock()  # which reads it where it lies, from PyTensor 3.3 on
     # A vector, as a matrix of one row or column, is sooner copied than compiled for once more.
     a_is_vector, b_is_vector = (1 in v.type.shape for v in (a, b))
 
@@ -65,6 +69,16 @@ def numba_funcify_product(op, node, stock):
         return _product(left, right)
 
     return product, _key("product", a_is_vector, b_is_vector)
+
+
+def _is_part(matrix):
+    """Say whether a matrix is some columns of another, or every other row: it lies neither by rows nor by columns."""
+    while matrix.owner is not None and isinstance(matrix.owner.op, DimShuffle):
+        (matrix,) = matrix.owner.inputs
+    if matrix.owner is None or not isinstance(matrix.owner.op, Subtensor) or matrix.ndim != 2:
+        return False
+    first, *others = subscripts(matrix.owner)
+    return any(s != slice(None) for s in others) or (isinstance(first, slice) and first.step is not None)
 
 
 @own_on_numba(Sum)
