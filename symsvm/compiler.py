@@ -5,7 +5,6 @@ import importlib.util
 import math
 import threading
 import warnings
-from types import FunctionType
 
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
@@ -14,13 +13,11 @@ from pytensor.gradient import DisconnectedGrad
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
-from pytensor.link.numba.dispatch.basic import numba_njit
-from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm.dtypes import widen
 from symsvm.graphs import leaves, signature
+from symsvm.internals import jax_mode, numba_mode
 from symsvm.rewrites import lift
 
 __all__ = ["MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
@@ -113,55 +110,25 @@ def _compile(inputs, outputs, mode):
                 "PyTensor's floatX is float32, and JAX would then compute everything in float32 without a word: "
                 "leave floatX at float64 and give dtype='float32' where it is wanted."
             )
-        mode = _direct_numba() if mode is get_mode("NUMBA") else mode
+        mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
 
-class _DirectNumbaLinker(NumbaLinker):
-    """Compile the function of a graph itself: PyTensor compiles it, and once more within one that only calls it."""
-
-    def jit_compile(self, converted):
-        caller, key = converted
-        inner = caller.py_func.__globals__.get("jitable_func")
-        if key is None or inner is None:
-            return super().jit_compile(converted)
-        # Under a name that stays, where Numba's cache looks for it; PyTensor's has that of a temporary file.
-        graph = FunctionType(inner.py_func.__code__.replace(co_filename="<string>"), inner.py_func.__globals__)
-        CACHED_SRC_FUNCTIONS[graph] = f"direct_{CACHED_SRC_FUNCTIONS[caller.py_func]}"
-        return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
-
-
 @functools.cache
-def _direct_numba():
-    return Mode(_DirectNumbaLinker(), get_mode("NUMBA").provided_optimizer)
+def _numba_mode():
+    importlib.import_module("symsvm.ops.numba_arrays")
+    return numba_mode()
 
 
 @functools.cache
 def _prepare_jax():
-    """Teach PyTensor's JAX backend our Ops, keep types, and keep what XLA compiles for the next process."""
+    """Teach PyTensor's JAX backend our Ops, and keep what XLA compiles for the next process."""
     import jax
 
     importlib.import_module("symsvm.ops.jax_dispatch")
-    _keep_types_on_jax()
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(pytensor.config.base_compiledir / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def _keep_types_on_jax():
-    """Let sums keep their type on JAX: PyTensor's return the type they accumulate in, float64 for float32."""
-    from pytensor.link.jax.dispatch.basic import jax_funcify
-    from pytensor.tensor.elemwise import CAReduce
-
-    stock = jax_funcify.dispatch(CAReduce)
-
-    @jax_funcify.register(CAReduce)
-    def jax_funcify_CAReduce(op, node=None, **kwargs):
-        reduce = stock(op, node=node, **kwargs)
-        if node is None:
-            return reduce
-        dtype = node.outputs[0].dtype
-        return lambda x: reduce(x).astype(dtype)
 
 
 def grad(W, wrt):

@@ -17,6 +17,7 @@ ROOT = Path(symsvm.__file__).parent
 # A module imports only from modules above it.
 ORDER = (
     "version",
+    "internals",
     "dictionary",
     "validation",
     "graphs",

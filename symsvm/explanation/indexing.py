@@ -4,10 +4,10 @@ import re
 
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape
-from pytensor.tensor.subtensor import get_idx_list
 
 from symsvm.explanation.terms import Operand
 from symsvm.graphs import varies
+from symsvm.internals import subscripts
 
 __all__ = ["length", "read_index", "read_lookup", "read_part"]
 
@@ -21,7 +21,7 @@ def length(reader, term, own, axis):
 
 def read_index(reader, node):
     """x[i], x[i:j]; an entry of a shape is a length."""
-    entries = get_idx_list(node.inputs, node.op.idx_list)
+    entries = subscripts(node)
     source = node.inputs[0]
     while source.owner is not None and isinstance(source.owner.op, Elemwise) and len(source.owner.inputs) == 1:
         source = source.owner.inputs[0]  # a cast of a shape
@@ -50,7 +50,7 @@ def read_part(reader, v, node):
     if node.op.set_instead_of_inc or v.ndim != 1:
         return None
     args = [reader.read(u)]
-    (entry,) = get_idx_list([x, *node.inputs[2:]], node.op.idx_list)
+    (entry,) = subscripts(node)
     part = reader.terms.make("place", (_entry(reader, entry, args),), args, 1)
     term, own = reader.placed(x)
     if term.kind == "call" and term.label[0] == "fill":

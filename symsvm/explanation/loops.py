@@ -29,13 +29,13 @@ def why(scan, reader):
     if info.n_mit_mot or info.n_mit_sot:
         return "a step looks back at more than the step before"
     inner = Inner(scan)
-    pairs = list(zip(inner.args.inner_in_sit_sot, inner.args.inner_out_sit_sot, strict=True))
+    pairs = list(zip(inner.states, inner.next_states, strict=True))
     for (accumulator, new), output in zip(pairs, scan.outputs, strict=False):
         terms = without(new, accumulator)
         if terms is None:
             return f"a step does more with what it has accumulated than add to it: {_step(output, reader)}"
         if any(inner.vectorise(term) is None for term in terms):
-            coupled = set(ancestors(terms)) & inner.states
+            coupled = set(ancestors(terms)) & inner.carried
             return f"what it adds {'depends on another accumulated value' if coupled else 'holds a loop that stays'}"
     if pairs:
         return "all the values on its way are used, not the last alone"

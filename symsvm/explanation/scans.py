@@ -35,14 +35,14 @@ def read_loop(reader, v, scan, index, last):
         reader.define(own, *reader.placed(outer))
     sequences = [reader.read(sequence) for sequence in inner.sequences.values()]
     rows = tuple(_row(term, "ijklmnop"[reader.depth % 8], k) for k, term in enumerate(sequences))
-    states = tuple(f"acc{n or ''}" for n, _ in enumerate(inner.args.inner_in_sit_sot))
-    for own, name in zip([*inner.sequences, *inner.args.inner_in_sit_sot], [*rows, *states], strict=True):
+    states = tuple(f"acc{n or ''}" for n, _ in enumerate(inner.states))
+    for own, name in zip([*inner.sequences, *inner.states], [*rows, *states], strict=True):
         reader.bind(own, name)
     reader.depth += 1
     if state:
         term = _state(reader, inner, index, last, sequences, rows, states)
     else:
-        body = reader.read(inner.args.inner_out_nit_sot[index - len(states)])
+        body = reader.read(inner.outputs[index - len(states)])
         term = reader.terms.make("loop", Loop("map", rows, states), (*sequences, body), body.ndim + 1)
     reader.depth -= 1
     return term, axes
@@ -50,9 +50,9 @@ def read_loop(reader, v, scan, index, last):
 
 def _state(reader, inner, index, last, sequences, rows, states):
     """A loop that carries something."""
-    new, start = inner.args.inner_out_sit_sot[index], first_row(inner.args.outer_in_sit_sot[index])
+    new, start = inner.next_states[index], first_row(inner.buffers[index])
     start, make = reader.read(start), reader.terms.make
-    parts = without(new, inner.args.inner_in_sit_sot[index]) if last and len(states) == 1 else None
+    parts = without(new, inner.states[index]) if last and len(states) == 1 else None
     if parts is None:
         body, kind = reader.read(new), Loop("fold" if last else "scan", rows, states)
         return make("loop", kind, (*sequences, start, body), body.ndim + (not last))

@@ -5,7 +5,6 @@ import functools
 import threading
 
 import numba
-from numba.np.ufunc.parallel import _launch_threads
 
 __all__ = ["alone", "on_one_core"]
 
@@ -30,7 +29,7 @@ def alone(loop):
 
 @functools.cache
 def _may_meet():
-    _launch_threads()
+    numba.get_num_threads()  # launches them
     return numba.threading_layer() != "workqueue"
 
 

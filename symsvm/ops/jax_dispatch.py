@@ -3,9 +3,10 @@
 import jax
 import jax.numpy as jnp
 from pytensor.graph.fg import FunctionGraph
-from pytensor.link.jax.dispatch.basic import jax_funcify
 from pytensor.sparse.basic import CSMProperties
+from pytensor.tensor.elemwise import CAReduce
 
+from symsvm.internals import jax_function, on_jax, own_on_jax
 from symsvm.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
 
 __all__ = ["ROWS"]
@@ -17,19 +18,24 @@ ROWS, ENTRIES = 512, 2**24
 def _function(scalar_function):
     """A scalar function over arrays that broadcast."""
     graph = FunctionGraph(scalar_function.inputs, [scalar_function.output], clone=True)
-    compiled = jax_funcify(graph)
+    compiled = jax_function(graph)
     return lambda *arrays: compiled(*arrays)[0]
 
 
-@jax_funcify.register(CSMProperties)
+@own_on_jax(CAReduce)
+def jax_funcify_reduction(op, node, stock):
+    """Let reductions keep their type: PyTensor's return the type they accumulate in, float64 for sums of float32."""
+    reduce, dtype = stock(), node.outputs[0].dtype
+    return lambda x: reduce(x).astype(dtype)
+
+
+@on_jax(CSMProperties)
 def jax_funcify_sparse(op=None, node=None, **kwargs):
     """Say what to do: PyTensor has no sparse matrices on JAX."""
     raise NotImplementedError("sparse points do not run on JAX: give dense ones, or take another mode.")
 
 
-@jax_funcify.register(KernelFeatures)
-@jax_funcify.register(KernelGram)
-@jax_funcify.register(KernelMatvec)
+@on_jax(KernelFeatures, KernelGram, KernelMatvec)
 def jax_funcify_pairs(op, node=None, **kwargs):
     """Evaluate K for a tile of rows and all columns, keep what is wanted of it, and go on to the next."""
     if any("csr" in kind for kind in op.kinds):

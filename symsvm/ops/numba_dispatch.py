@@ -4,10 +4,8 @@ import hashlib
 
 import numba
 import numpy as np
-from numba.np.ufunc.parallel import _launch_threads
-from pytensor.link.numba.cache import compile_numba_function_src
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
+from symsvm.internals import numba_njit, numba_source, on_numba
 from symsvm.ops.kernel_ops import MISFIT, KernelFeatures, KernelGram, KernelMatvec
 from symsvm.ops.tile_source import parameters
 from symsvm.ops.tiles import compile_tiles
@@ -41,13 +39,11 @@ def _misfits(op, names):
         yield "given.shape[0] != n"
 
 
-@register_funcify_and_cache_key(KernelFeatures)
-@register_funcify_and_cache_key(KernelGram)
-@register_funcify_and_cache_key(KernelMatvec)
+@on_numba(KernelFeatures, KernelGram, KernelMatvec)
 def numba_funcify_pairs(op, node, **kwargs):
     """Allocate, make contiguous what is not, and run the loops."""
     # What is loaded from the cache calls the loops without a word to Numba, whose threads must be there by then.
-    _launch_threads()
+    numba.get_num_threads()
     tiles, key = loops(op)
     weights = [len(h.inputs) - 2 for h in op.hs]
     names = parameters(op.kinds, weights, op.n_rows, op.n_columns, op.n_numbers)
@@ -67,5 +63,5 @@ def numba_funcify_pairs(op, node, **kwargs):
     lines += [f"return out{'[:, 0].copy()' if vector else ''}.astype(dtype)"]
     scope = {"np": np, "tiles": tiles, "dtype": numba.from_dtype(np.dtype(op.dtype)), "__name__": __name__}
     source = "\n    ".join(lines) + "\n"
-    pairs = compile_numba_function_src(source, "pairs", scope)
+    pairs = numba_source(source, "pairs", scope)
     return numba_njit(pairs), hashlib.sha256((source + key).encode()).hexdigest()

@@ -21,8 +21,8 @@ import sys
 
 import numba
 import numpy as np
-from pytensor.link.numba.cache import compile_numba_function_src
 
+from symsvm.internals import numba_source
 from symsvm.ops import vector_math
 from symsvm.ops.scalar_function import TYPES
 from symsvm.ops.tile_source import BREAK, TileSource
@@ -55,9 +55,9 @@ def _compile(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f):
     # Inner functions first: each is compiled into the loop that calls it.
     parts = source.split(BREAK)
     for part in parts[:-1]:
-        function = compile_numba_function_src(part, _defined(part), dict(scope))
+        function = numba_source(part, _defined(part), dict(scope))
         scope[_defined(part)] = numba.njit(function, **_OPTIONS)
-    function = compile_numba_function_src(parts[-1], "tiles", scope, cache_key=f"symsvm_{key}")
+    function = numba_source(parts[-1], "tiles", scope, f"symsvm_{key}")
     return numba.njit(function, cache=True, parallel=True, nogil=True, **_OPTIONS), key
 
 

@@ -6,13 +6,13 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Add, Minimum
 from pytensor.scan.op import Scan
-from pytensor.scan.utils import ScanArgs
 from pytensor.tensor.basic import AllocEmpty
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
-from pytensor.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from symsvm.graphs import inner_graph
+from symsvm.internals import subscripts
 
 __all__ = ["Inner", "first_row", "last_state", "local_map_to_batch", "local_reduce_to_sum", "without"]
 
@@ -29,11 +29,11 @@ def local_reduce_to_sum(fgraph, node):
         return None
     scan, state = found
     inner = Inner(scan)
-    accumulator = inner.args.inner_in_sit_sot[state]
-    terms = without(inner.args.inner_out_sit_sot[state], accumulator)
+    accumulator = inner.states[state]
+    terms = without(inner.next_states[state], accumulator)
     if terms is None:
         return None
-    total = first_row(inner.args.outer_in_sit_sot[state])
+    total = first_row(inner.buffers[state])
     for term in terms:
         batch = inner.vectorise(term)
         if batch is None:
@@ -52,7 +52,7 @@ def local_map_to_batch(fgraph, node):
     if info.as_while or info.n_nit_sot != len(node.outputs) or node.op.name == "rows":
         return None
     inner = Inner(node)
-    batches = [inner.vectorise(output) for output in inner.args.inner_out_nit_sot]
+    batches = [inner.vectorise(output) for output in inner.outputs]
     if None in batches:
         return None
     return [batch.astype(out.dtype) for batch, out in zip(batches, node.outputs, strict=True)]
@@ -66,15 +66,23 @@ class Inner:
         # The inner inputs of all Scans are the same nominal variables: fresh ones keep nested graphs apart.
         fresh = [v.type(name=v.name) for v in inputs]
         outputs = clone_replace(outputs, dict(zip(inputs, fresh, strict=True)))
-        self.args = args = ScanArgs(scan.inputs, scan.outputs, fresh, outputs, scan.op.info)
-        self.states = {
-            *args.inner_in_sit_sot,
-            *(v for group in args.inner_in_mit_sot for v in group),
-            *(v for group in args.inner_in_mit_mot for v in group),
-            *args.inner_in_shared,
+        op = scan.op
+        self.states, self.next_states, self.buffers = (
+            op.inner_sitsot(fresh),
+            op.inner_sitsot_outs(outputs),
+            op.outer_sitsot(scan.inputs),
+        )
+        self.outputs = op.inner_nitsot_outs(outputs)
+        # What a step gets from the one before.
+        self.carried = {
+            *self.states,
+            *op.inner_mitsot(fresh),
+            *op.inner_mitmot(fresh),
+            *op.inner_untraced_sit_sot(fresh),
         }
-        self.constants = dict(zip(args.inner_in_non_seqs, args.outer_in_non_seqs, strict=True))
-        self.sequences = dict(zip(args.inner_in_seqs, _whole(args.outer_in_seqs, args.n_steps), strict=True))
+        self.constants = dict(zip(op.inner_non_seqs(fresh), op.outer_non_seqs(scan.inputs), strict=True))
+        sequences = _whole(op.outer_seqs(scan.inputs), scan.inputs[0])
+        self.sequences = dict(zip(op.inner_seqs(fresh), sequences, strict=True))
 
     def vectorise(self, term):
         """Return the term for all rows at once, (n, ...), or None if it cannot be."""
@@ -82,7 +90,7 @@ class Inner:
 
         (term,) = lift_loops([term])
         above = set(ancestors([term]))
-        if above & self.states or any(v.owner and isinstance(v.owner.op, Scan) for v in above):
+        if above & self.carried or any(v.owner and isinstance(v.owner.op, Scan) for v in above):
             return None
         if not above & set(self.sequences):
             return None
@@ -101,7 +109,7 @@ def last_state(variable):
     (source, *_) = node.inputs
     # A reduce leaves out the initial value first, out[1:][-1].
     if source.owner is not None and isinstance(source.owner.op, Subtensor):
-        idx = get_idx_list(source.owner.inputs, source.owner.op.idx_list)
+        idx = subscripts(source.owner)
         if len(idx) != 1 or not isinstance(idx[0], slice) or idx[0].stop is not None or idx[0].step is not None:
             return None
         source = source.owner.inputs[0]
@@ -116,7 +124,7 @@ def last_state(variable):
 
 
 def _constant_index(node):
-    idx = get_idx_list(node.inputs, node.op.idx_list)
+    idx = subscripts(node)
     if len(idx) != 1 or isinstance(idx[0], slice):
         return None
     return int(idx[0].data) if isinstance(idx[0], Constant) else idx[0] if isinstance(idx[0], int) else _scalar(idx[0])
@@ -188,7 +196,7 @@ def _unslice(sequence):
         node = sequence.owner
         if node is None or not isinstance(node.op, Subtensor):
             break
-        idx = get_idx_list(node.inputs, node.op.idx_list)
+        idx = subscripts(node)
         if len(idx) != 1 or not isinstance(idx[0], slice) or idx[0].step is not None:
             return None
         start = idx[0].start

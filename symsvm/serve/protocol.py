@@ -2,8 +2,7 @@
 
 from http import HTTPStatus
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from symsvm.internals import http_protocol
 from symsvm.serve.guard import HEADERS
 from symsvm.serve.problem import Problem, answer
 
@@ -25,7 +24,7 @@ def protocol(settings):
     )
     crowded.raw_headers.extend(HEADERS)
 
-    class Protocol(HttpToolsProtocol):
+    class Protocol(http_protocol()):
         """A connection that ends when a request's headers are too many or too late, or when nobody reads the answer.
 
         uvicorn itself waits for ever for the first byte, for the end of the headers, for the rest of a body that was
