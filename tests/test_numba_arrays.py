@@ -1,10 +1,11 @@
-"""Products and sums of matrices on Numba: right for every layout, and only in graphs that symsvm compiles."""
+"""Products, sums and orders on Numba: right for every layout, and only in graphs that symsvm compiles."""
 
 import numpy as np
 import pytensor.tensor as pt
 import pytest
 from pytensor.scan import scan
 from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.sort import ArgSortOp
 
 from symsvm import internals
 from symsvm.compiler import function
@@ -114,12 +115,29 @@ def test_sums_of_other_types():
     np.testing.assert_array_equal(flags, (n > 2).sum(axis=1))
 
 
-def test_other_graphs_keep_the_products_and_sums_of_pytensor():
+def test_orders():
+    x, A = pt.vector("x"), pt.matrix("A")
+    a = RNG.normal(size=(6, 4))
+    compiled = function([x, A], [pt.argsort(x), pt.argsort(x[::-2]), pt.argsort(A, axis=0), pt.argsort(A)])
+    for v in (RNG.normal(size=9), np.zeros(0), np.array([np.inf, -np.inf, 0.0])):
+        vector, part, columns, rows = compiled(v, a)
+        assert vector.dtype == "int64"
+        np.testing.assert_array_equal(vector, np.argsort(v))
+        np.testing.assert_array_equal(part, np.argsort(v[::-2]))
+        np.testing.assert_array_equal(columns, np.argsort(a, axis=0))
+        np.testing.assert_array_equal(rows, np.argsort(a))
+    ties = RNG.integers(0, 3, 50).astype(float)
+    np.testing.assert_array_equal(function([x], pt.argsort(x, kind="mergesort"))(ties), np.argsort(ties, kind="stable"))
+
+
+def test_other_graphs_keep_the_conversions_of_pytensor():
     function([], pt.constant(1.0) + 1)  # ours are there
     from pytensor.link.numba.dispatch.basic import numba_funcify, numba_funcify_and_cache_key
 
     A, B = matrices("float64", "A", "B")
-    for node, op_type, ours in ((Dot()(A, B).owner, Dot, "product"), (A.sum(axis=0).owner, Sum, "along")):
+    cases = ((Dot()(A, B), Dot, "product"), (A.sum(axis=0), Sum, "along"), (pt.argsort(A[0]), ArgSortOp, "order"))
+    for variable, op_type, ours in cases:
+        node = variable.owner
         assert isinstance(node.op, op_type)
         assert numba_funcify_and_cache_key(node.op, node=node)[0].__name__ != ours
         assert numba_funcify(node.op, node=node).__name__ != ours

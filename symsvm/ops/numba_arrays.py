@@ -1,8 +1,9 @@
-"""Arrays on Numba: products and sums of matrices for the graphs that symsvm compiles, in code that compiles fast.
+"""Arrays on Numba: products, sums and orders for the graphs that symsvm compiles, in code that compiles fast.
 
 PyTensor 3.3 compiles every case of a product (strides, reversed axes, one row, one column) around each call of BLAS:
-eleven to fifteen seconds for each layout of the operands. Its sum along an axis sorts the strides, which takes four.
-Numba's own `np.dot` reads rows and columns alike and takes half a second; a sum needs two loops.
+eleven to fifteen seconds for each layout of the operands. Its sum along an axis sorts the strides, which takes four;
+its argsort swaps axes and loops over any number of them, which takes eight. Numba's own `np.dot` reads rows and columns
+alike and takes half a second; a sum needs two loops, and the order of a vector one call.
 """
 
 import hashlib
@@ -13,11 +14,12 @@ import numpy as np
 from numba.extending import overload
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.sort import ArgSortOp
 from pytensor.tensor.subtensor import Subtensor
 
 from symsvm.internals import numba_njit, own_on_numba, subscripts
 
-__all__ = ["numba_funcify_product", "numba_funcify_sum"]
+__all__ = ["numba_funcify_order", "numba_funcify_product", "numba_funcify_sum"]
 
 _OWN_SOURCE = inspect.getsource(sys.modules[__name__])
 
@@ -111,3 +113,17 @@ def numba_funcify_sum(op, node, stock):
         return sums.astype(number)
 
     return along, _key("sum", axis, out.dtype, str(op.acc_dtype))
+
+
+@own_on_numba(ArgSortOp)
+def numba_funcify_order(op, node, stock):
+    """The indices that sort a vector."""
+    kind = op.kind
+    if node.inputs[0].ndim != 1 or kind not in ("quicksort", "mergesort"):
+        return stock()
+
+    @numba_njit
+    def order(x, *axis):  # given by PyTensor 3.0; a vector has one
+        return np.argsort(x, kind=kind)
+
+    return order, _key("order", kind)
