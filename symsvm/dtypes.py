@@ -78,9 +78,9 @@ class _Widening:
     def original(self, v):
         """A variable in the type that it has in the graph."""
         wide = self.version(v)
-        if number(v) is not None:
+        if wide is v or number(v) is not None or (_is_cast(v) and v.owner.inputs[0] not in self.wide):
             return v
-        return wide if wide is v or wide.type.dtype == v.type.dtype else wide.astype(v.dtype)
+        return wide if wide.type.dtype == v.type.dtype else wide.astype(v.dtype)
 
     def rebuild(self, node):
         """Make the node again, where one of its arguments has a wider version, or its result is narrow without need."""
@@ -134,6 +134,11 @@ class _Widening:
         return _made(node, op, integers)
 
 
+def _is_cast(variable):
+    node = variable.owner
+    return node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Cast)
+
+
 def _made(node, op, args):
     """The outputs of an operation: those of the node, if it is that node's."""
     if op is node.op and all(a is v for a, v in zip(args, node.inputs, strict=True)):
@@ -174,11 +179,7 @@ def retype(graphs, dtype, given=()):
         if all(v in known for v in node.outputs):
             continue
         args, op = [other(v) for v in node.inputs], node.op
-        if (
-            isinstance(op, Elemwise)
-            and isinstance(op.scalar_op, ps.Cast)
-            and op.scalar_op.o_type.dtype.startswith("float")
-        ):
+        if _is_cast(node.outputs[0]) and node.outputs[0].dtype.startswith("float"):
             made = [args[0].astype(dtype)]
         else:
             if isinstance(op, CAReduce):

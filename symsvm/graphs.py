@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytensor.scalar as ps
+import pytensor.tensor as pt  # noqa: F401 (for the doctests)
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
