@@ -35,6 +35,8 @@ _VALUES = {
     "SpecifyShape": _FIRST,
     "Subtensor": _FIRST,
 }
+# Those of them that compute nothing.
+_MOVES = _VALUES.keys() - {"Blockwise", "CumOp", "Dot", "LogSoftmax", "Shape", "Softmax"}
 
 
 def widen(graphs):
@@ -61,6 +63,9 @@ class _Widening:
     def __init__(self):
         self.wide = {}  # where they are not the variables themselves
         self.typed = set()  # variables whose narrow type is that of an array, or asked for
+        self.rounded_once = (
+            set()
+        )  # variables that are cast from integers: narrow, they are what the wide version rounds to
 
     def version(self, v):
         """A variable in the type that no number narrows."""
@@ -78,7 +83,7 @@ class _Widening:
     def original(self, v):
         """A variable in the type that it has in the graph."""
         wide = self.version(v)
-        if wide is v or number(v) is not None or (_is_cast(v) and v.owner.inputs[0] not in self.wide):
+        if wide is v or number(v) is not None or v in self.rounded_once:
             return v
         return wide if wide.type.dtype == v.type.dtype else wide.astype(v.dtype)
 
@@ -116,6 +121,9 @@ class _Widening:
                 self.wide[old] = new
             if getattr(new.type, "dtype", None) in _NARROW:
                 self.typed.add(old)
+        computes = not _is_cast(node.outputs[0]) and type(op).__name__ not in _MOVES
+        if not computes and all(self.original(v) is v for v in node.inputs):
+            self.rounded_once.update(node.outputs)
 
     def _elementwise(self, node, args, typed):
         """The outputs of an elementwise operation over wide arguments; None where a narrow type is meant."""

@@ -160,7 +160,15 @@ def test_numbers_that_become_inputs():
 def test_what_is_meant_to_be_narrow_stays():
     f, i = pt.fvector("f"), pt.bvector("i")
     rounded = pt.cast(x, "float32") * x
-    for graph in (f * 2.0, f * pt.sqrt(x[0]).astype("float32"), rounded, i * 2, x[i[0] + 1], x * 2 + 0.5):
+    for graph in (
+        f * 2.0,
+        f.mean() / f.shape[0].astype("float32"),
+        f * pt.sqrt(x[0]).astype("float32"),
+        rounded,
+        i * 2,
+        x[i[0] + 1],
+        x * 2 + 0.5,
+    ):
         assert widen([graph])[0] is graph
     (product,) = widen([f * pt.sqrt(2)])
     assert product.dtype == "float32"
