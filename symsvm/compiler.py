@@ -6,6 +6,7 @@ import math
 import threading
 import warnings
 
+import numpy as np
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.compile.sharedvalue import SharedVariable
@@ -53,6 +54,9 @@ class Compiled:
 
     Functions of one structure share one compilation, whatever the numbers in them are, and one lock: PyTensor keeps
     what it computes in places of the function, where two threads would overwrite each other's.
+
+    Arrays that do not lie by rows are copied, unless `trust_input` says that they are what they should be: to Numba
+    each layout is a type of its own, for which it would compile the whole graph again, for seconds.
     """
 
     def __init__(self, function, lock, numbers, shared, single):
@@ -60,9 +64,11 @@ class Compiled:
         self._lock, self._single = lock, single
 
     def __call__(self, *args):
-        values = [v.get_value(borrow=True) for v in self.shared]
+        values = [*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared)]
+        if not self.function.trust_input:
+            values = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
         with self._lock:
-            results = self.function(*args, *self.numbers, *values)
+            results = self.function(*values)
         return results[0] if self._single else results
 
 
