@@ -22,7 +22,7 @@ import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace
 
 from symsvm import CSVC, RBF, Laplacian, Polynomial, ProjectedGradient, Sigmoid, compile, kernel_matvec
-from symsvm.compiler import function, hoist, resolve_mode, value_and_grad
+from symsvm.compiler.functions import function, hoist, resolve_mode, value_and_grad
 from symsvm.objectives import dual
 
 

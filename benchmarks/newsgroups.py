@@ -120,7 +120,7 @@ def in_service(path, posts):
     """Load a model in this process and say what that costs."""
     start = memory()
     from symsvm import load
-    from symsvm.contribution import contributions
+    from symsvm.inspection.contributions import contributions
 
     imported = memory()
     model, seconds = timed(lambda: load(path))

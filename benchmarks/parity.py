@@ -15,9 +15,9 @@ import sklearn.svm
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file
 
 import symsvm
-from symsvm import csvc, svr
+from symsvm import QuadraticProgram
 from symsvm.data import data_home
-from symsvm.gram import Gram
+from symsvm.evaluation.local import LocalKernelMatrix
 
 CLASSES = ("svmguide1", "svmguide2", "svmguide3", "heart_scale", "diabetes_scale", "iris", "digits")
 TARGETS = ("cpusmall_scale", "abalone_scale", "housing_scale")
@@ -37,10 +37,16 @@ def data(name):
 
 def objective(model, X, y):
     """The sum of the dual objectives of what a fitted model holds."""
-    gram, total = Gram(symsvm.RBF.from_gamma(model._gamma if hasattr(model, "_gamma") else 1.0), X), 0.0
+    gram, total = LocalKernelMatrix(symsvm.RBF.from_gamma(model._gamma if hasattr(model, "_gamma") else 1.0), X), 0.0
     if isinstance(model, sklearn.svm.SVR | symsvm.SVR):
         beta = np.bincount(model.support_, model.dual_coef_[0], len(y))
-        problems = [(np.arange(len(y)), np.concatenate([np.maximum(beta, 0), np.minimum(beta, 0)]), svr(y, 1.0, 0.1))]
+        problems = [
+            (
+                np.arange(len(y)),
+                np.concatenate([np.maximum(beta, 0), np.minimum(beta, 0)]),
+                QuadraticProgram.svr(y, 1.0, 0.1),
+            )
+        ]
     else:
         problems = list(pairs(model, y))
     for rows, z, program in problems:
@@ -63,7 +69,7 @@ def pairs(model, y):
             rows = np.flatnonzero(np.isin(y, model.classes_[[a, b]]))
             first = -1.0 if k == 2 else 1.0
             signs = np.where(y[rows] == model.classes_[a], first, -first)
-            yield rows, beta[rows], csvc(signs, 1.0)
+            yield rows, beta[rows], QuadraticProgram.c_svc(signs, 1.0)
 
 
 def main():

@@ -24,10 +24,10 @@ import scipy.sparse
 from sklearn.datasets import load_svmlight_file, make_classification
 
 import symsvm
-from symsvm import RBF, KernelDual, csvc, pair_kernel, svr
+from symsvm import RBF, KernelDual, QuadraticProgram, pair_kernel
 from symsvm.data import data_home
-from symsvm.gram import Gram
-from symsvm.solvers.one_vs_one import one_vs_one
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.solvers.decomposition.one_vs_one import one_vs_one
 
 TOL, CACHE = 1e-3, 2000
 Row = namedtuple("Row", "name kind X y C gamma")
@@ -137,9 +137,11 @@ def ours(row, kernel=None):
     if row.kind == "ovo":
         return lambda: [
             (at, np.where(row.y[at] == b, 1.0, -1.0), solution)
-            for _, b, at, solution in one_vs_one(row.X, row.y, kernel, lambda y, _: csvc(y, row.C), tol=TOL)
+            for _, b, at, solution in one_vs_one(
+                row.X, row.y, kernel, lambda y, _: QuadraticProgram.c_svc(y, row.C), tol=TOL
+            )
         ], lambda result: [(at, y, solution.lam) for at, y, solution in result]
-    program = csvc(row.y, row.C) if row.kind == "svc" else svr(row.y, row.C, EPSILON)
+    program = QuadraticProgram.c_svc(row.y, row.C) if row.kind == "svc" else QuadraticProgram.svr(row.y, row.C, EPSILON)
     dual = KernelDual(program, row.X, kernel)
     every = np.arange(len(row.y))
     program = symsvm.compile(dual, symsvm.Decomposition())
@@ -235,9 +237,9 @@ def contestants(row):
 def judged(row, found):
     """The sum of the dual objectives and the largest violation, in float64."""
     W, worst = 0.0, 0.0
-    gram = Gram(RBF.from_gamma(row.gamma), row.X.tocsr() if scipy.sparse.issparse(row.X) else row.X)
+    gram = LocalKernelMatrix(RBF.from_gamma(row.gamma), row.X.tocsr() if scipy.sparse.issparse(row.X) else row.X)
     for at, y, z in found:
-        program = svr(y, row.C, EPSILON) if row.kind == "svr" else csvc(y, row.C)
+        program = QuadraticProgram.svr(y, row.C, EPSILON) if row.kind == "svr" else QuadraticProgram.c_svc(y, row.C)
         z = np.clip(z, program.lower, program.upper)
         z = np.where(np.abs(z) > (1 - 1e-6) * row.C, np.sign(z) * row.C, z)  # float32 rounds C
         beta = program.weights(z)
@@ -341,7 +343,7 @@ def prediction():
     peer = SVC(gamma=0.02, C=1e-6).fit(V, y)  # every point is a support vector
     assert len(peer.support_) >= 3900, len(peer.support_)
     V, q = peer.support_vectors_, peer.dual_coef_[0]
-    oracle = symsvm.oracle.Oracle(RBF.from_gamma(0.02))
+    oracle = symsvm.evaluation.evaluator.KernelEvaluator(RBF.from_gamma(0.02))
     oracle.matvec(X, V, q)
     (mine, f), (theirs, g) = timed(lambda: oracle.matvec(X, V, q)), timed(lambda: peer.decision_function(X))
     alone = np.array([oracle.matvec(X[i : i + 1], V, q)[0] for i in range(20)])
@@ -356,11 +358,11 @@ def prediction():
 MEMORY = """
 exec(open({path!r}).read().split("# ---- contestants")[0])
 small = synthetic(3000)
-symsvm.solve(KernelDual(csvc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
+symsvm.solve(KernelDual(QuadraticProgram.c_svc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
 X, y = synthetic({m})
 with Peak() as peak:
     began = time.perf_counter()
-    solution = symsvm.solve(KernelDual(csvc(y, 1.0), X, RBF.from_gamma(1 / 20)))
+    solution = symsvm.solve(KernelDual(QuadraticProgram.c_svc(y, 1.0), X, RBF.from_gamma(1 / 20)))
     seconds = time.perf_counter() - began
 print(f"synthetic {m} x 20, C = 1: {{seconds:.2f}} s, {{solution.certificate}}; "
       f"peak memory above the data {{peak.megabytes:.0f}} MB", flush=True)

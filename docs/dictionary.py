@@ -1,10 +1,10 @@
-"""Write docs/dictionary.md from symsvm.dictionary: `python docs/dictionary.py`."""
+"""Write docs/dictionary.md from symsvm.paper.dictionary: `python docs/dictionary.py`."""
 
 import importlib
 import inspect
 from pathlib import Path
 
-from symsvm.dictionary import EQUATIONS, OTHERS, SYMBOLS
+from symsvm.paper.dictionary import EQUATIONS, OTHERS, SYMBOLS
 
 PAGE = Path(__file__).with_suffix(".md")
 ROOT = PAGE.parent.parent
@@ -58,7 +58,7 @@ def page():
         [
             "# The dictionary between mathematics and code",
             "",
-            "Generated from `symsvm/dictionary.py` by `make docs`. All names are below `symsvm`.",
+            "Generated from `symsvm/paper/dictionary.py` by `make docs`. All names are below `symsvm`.",
             "",
             "## Symbols",
             "",

@@ -10,12 +10,12 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 
 from symsvm import CSVC, RBF, pair_kernel, sum_over
-from symsvm.compiler import hoist, value_and_grad
+from symsvm.compiler.functions import hoist, value_and_grad
+from symsvm.compiler.lifting import PASSES, lift, lower, stages, tile
+from symsvm.compiler.ops import KernelMatvec
 from symsvm.explanation.formula import Formula
 from symsvm.explanation.reading import Reader
-from symsvm.ops import KernelMatvec
-from symsvm.rewrites import PASSES, lift, lower, stages, tile
-from symsvm.sums import each
+from symsvm.objectives.sums import each
 
 PAGE = Path(__file__).with_suffix(".md")
 
@@ -153,12 +153,12 @@ def page():
     """Return the text of docs/rewrites.md."""
     head = [
         "# What the compiler does",
-        "Generated from `symsvm/rewrites` by `make docs`. `symsvm.explain(objective)` prints the same for a problem of "
-        'your own, and `symsvm.explain(objective, format="html")` draws it.',
+        "Generated from `symsvm/compiler/rewrites` by `make docs`. `symsvm.explain(objective)` prints the same for a "
+        'problem of your own, and `symsvm.explain(objective, format="html")` draws it.',
         "A formula is read as NumPy. A loop is written `sum over the rows (lam_i, x_i) of`, with its term below.",
         "Before all passes, numbers are widened. PyTensor gives a Python number the least type that holds it: "
-        "`2` is an int8, and `pt.sqrt(2)` a float32 with seven digits. [`widen`](../symsvm/dtypes.py) computes what is "
-        "narrow because of numbers alone in float64; a float32 array, or a cast to float32, stays what it is.",
+        "`2` is an int8, and `pt.sqrt(2)` a float32 with seven digits. [`widen`](../symsvm/graphs/dtypes.py) computes "
+        "what is narrow because of numbers alone in float64; a float32 array, or a cast to float32, stays what it is.",
         "## The passes, in their order",
     ]
     return "\n\n".join([*head, *passes(), "## The dual of the paper, from a reduce in a reduce", *whole()]) + "\n"

@@ -23,7 +23,7 @@ from sklearn.datasets import load_iris
 import symsvm
 from symsvm import sum_over
 from symsvm.data import signs, standardise
-from symsvm.oracle import Oracle
+from symsvm.evaluation.evaluator import KernelEvaluator
 
 C, MU = 1.0, 0.5
 
@@ -75,7 +75,7 @@ def main():
     print(f"{solution.n_iter} steps, stopped by {solution.stopped}")
     print(solution.certificate)
 
-    Kq = Oracle(kernel, mode=args.mode).matvec(points, points, solution.lam * labels)
+    Kq = KernelEvaluator(kernel, mode=args.mode).matvec(points, points, solution.lam * labels)
     value = primal(solution.lam, solution.b, labels, Kq)
     print(f"primal by hand {value:.8f}, dual {-solution.W:.8f}, gap {value + solution.W:.2e}")
     print(f"accuracy on the training points {np.mean(np.sign(Kq + solution.b) == labels):.1%}")

@@ -10,16 +10,16 @@ paper; `SVC`, `SVR` and the others are estimators for scikit-learn.
 import importlib
 import importlib.util
 
-from symsvm.version import __version__
+__version__ = "0.1.0"
 
 # Where the public names live. They are imported when they are first asked for: `symsvm --help` needs none of them.
 _NAMES = {
-    "certificate": ("Certificate",),
-    "compiler": ("grad",),
-    "contribution": ("contributions",),
+    "compiler": ("grad", "kernel_matvec"),
     "estimators": ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"),
+    "evaluation.spectrum": ("mercer",),
     "explanation": ("explain",),
-    "files": ("load", "save"),
+    "inspection.contributions": ("contributions",),
+    "io.models": ("load", "save"),
     "kernels": (
         "RBF",
         "Constant",
@@ -31,24 +31,18 @@ _NAMES = {
         "Sigmoid",
         "pair_kernel",
     ),
-    "matvec": ("kernel_matvec",),
     "objectives": (
         "CSVC",
+        "Certificate",
         "KernelDual",
         "LagrangianDual",
         "Objective",
         "PerceptronRisk",
         "PrimalRisk",
         "QuadraticProgram",
-        "csvc",
-        "nu_svc",
-        "nu_svr",
-        "one_class",
-        "svr",
+        "sum_over",
     ),
     "paper": ("SVM_parallel",),
-    "perceptrons": ("kernel_perceptron", "perceptron"),
-    "program": ("Program", "Solution"),
     "solvers": (
         "AcceleratedGradient",
         "AdaGrad",
@@ -57,20 +51,22 @@ _NAMES = {
         "KernelPerceptron",
         "MaximalViolatingPair",
         "Perceptron",
+        "Program",
         "ProjectedGradient",
         "QuadraticProgramming",
         "SimplifiedSMO",
+        "Solution",
         "StochasticSubgradient",
         "compile",
         "hard_margin",
+        "kernel_perceptron",
         "list_solvers",
         "path",
+        "perceptron",
         "relax",
         "soft_margin",
         "solve",
     ),
-    "spectrum": ("mercer",),
-    "sums": ("sum_over",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import signal
 import sys
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -20,6 +21,9 @@ pytensor.config.on_opt_error = "raise"
 # that stays one, also in the mode that compiles nothing.
 pytensor.config.blas__ldflags = ""
 predefined_linkers["cvm"] = VMLinker(use_cloop=False, c_thunks=False)
+# A shell starts background jobs with Ctrl-C ignored, and their children inherit that; tests send Ctrl-C to both.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 pytensor.config.traceback__limit = 0  # where each variable was made: a tenth of the time that a graph takes
 
 

@@ -16,12 +16,8 @@ from symsvm import (
     LagrangianDual,
     Objective,
     PrimalRisk,
-    csvc,
+    QuadraticProgram,
     list_solvers,
-    nu_svc,
-    nu_svr,
-    one_class,
-    svr,
 )
 from symsvm.objectives import PerceptronRisk
 from symsvm.objectives.losses import LOSSES
@@ -35,14 +31,14 @@ KERNEL, PAIR = KERNELS["rbf"]
 
 # name -> the dual; the first three are of one structure, and share a compilation.
 DUALS = {
-    "C-SVC": csvc(Y, 1.0),
-    "C-SVC, a C each": csvc(Y, np.linspace(0, 2, M)),
-    "squared hinge": csvc(Y, 1.0, squared=True),
-    "no intercept": csvc(Y, 1.0, intercept=False),
-    "SVR": svr(TARGETS, 1.0, 0.1),
-    "nu-SVC": nu_svc(Y, 0.4),
-    "nu-SVR": nu_svr(TARGETS, 1.0, 0.4),
-    "one class": one_class(np.ones(M), 0.3),
+    "C-SVC": QuadraticProgram.c_svc(Y, 1.0),
+    "C-SVC, a C each": QuadraticProgram.c_svc(Y, np.linspace(0, 2, M)),
+    "squared hinge": QuadraticProgram.c_svc(Y, 1.0, squared=True),
+    "no intercept": QuadraticProgram.c_svc(Y, 1.0, intercept=False),
+    "SVR": QuadraticProgram.svr(TARGETS, 1.0, 0.1),
+    "nu-SVC": QuadraticProgram.nu_svc(Y, 0.4),
+    "nu-SVR": QuadraticProgram.nu_svr(TARGETS, 1.0, 0.4),
+    "one class": QuadraticProgram.one_class(np.ones(M), 0.3),
 }
 
 
@@ -139,7 +135,7 @@ CASES = (
     {name: _dual(qp) for name, qp in DUALS.items()}
     | {f"{loss}, {bias} bias": _primal(loss, bias) for loss in LOSSES for bias in ("embedded", "free")}
     | {"squared hinge, relaxed": _lagrangian(DUALS["squared hinge"])}
-    | {"squared regression, relaxed": _lagrangian(svr(TARGETS, 1.0, 0.1, squared=True))}
+    | {"squared regression, relaxed": _lagrangian(QuadraticProgram.svr(TARGETS, 1.0, 0.1, squared=True))}
     | {"two blobs": _separation("separation")}
     | {"two blobs, over a kernel": _separation("kernel-separation", kernel=KERNEL)}
     | {"a quadratic W": _smooth()}

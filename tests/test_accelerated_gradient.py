@@ -16,7 +16,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.math import Dot
 
 from symsvm import CSVC, RBF, AcceleratedGradient, Linear, Objective, ProjectedGradient, Sigmoid, compile
-from symsvm.ops import KernelMatvec
+from symsvm.compiler.ops import KernelMatvec
 
 
 def csvc(kernel, C=1.0):
@@ -126,7 +126,7 @@ def test_one_product_a_step_also_in_tiles(mode):
     for solution in (first, second):
         assert solution.certificate.status == "optimal"
     assert second.W == pytest.approx(first.W, rel=1e-6)
-    machine = programs[2**22].machine
+    machine = programs[2**22].functions
     assert not machine.fits(data["start"], [data["X"], data["y"], *programs[2**22]._values([])])
     products = {
         fits: [node for node in toposort(machine.plan(fits)[2]) if isinstance(node.op, Dot | KernelMatvec)]
@@ -235,6 +235,6 @@ def test_without_convexity_it_still_comes_to_rest():
 
 def test_the_state_is_in_the_type_that_is_computed_in():
     for dtype in ("float32", "float64"):
-        machine = compile(csvc(Linear()), AcceleratedGradient(), mode="FAST_COMPILE", dtype=dtype).machine
+        machine = compile(csvc(Linear()), AcceleratedGradient(), mode="FAST_COMPILE", dtype=dtype).functions
         assert {v.dtype for v in machine.step} == {dtype}
         assert repr(AcceleratedGradient()) == "AcceleratedGradient()"

@@ -6,7 +6,7 @@ import pytest
 from problems import KERNELS, MODES, overlapping, precomputed
 
 from symsvm import SVM_parallel, grad
-from symsvm.compiler import function
+from symsvm.compiler.functions import function
 
 PROBLEM = overlapping(m=10)
 ALPHA, LAM = 0.03, overlapping(m=10).lam

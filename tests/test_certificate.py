@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import KERNELS, PROBLEMS
 
-from symsvm.certificate import certify, certify_svc, multiplier
+from symsvm.objectives.certificate import certify, certify_svc, multiplier
 
 PROBLEM = PROBLEMS["overlapping"]
 K = oracles.gram(PROBLEM.X, PROBLEM.X, KERNELS["rbf"][1])

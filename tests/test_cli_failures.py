@@ -19,7 +19,7 @@ import symsvm
 from symsvm.cli.findings import partly
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
-from symsvm.solvers.state import State
+from symsvm.solvers.decomposition.state import State
 from symsvm.tuning import Tuning
 
 
@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path):
 INTERRUPTED = """
 import os, signal, sys
 from symsvm.cli import main
-from symsvm.solvers.state import State
+from symsvm.solvers.decomposition.state import State
 
 improve, steps = State.improve, []
 

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
-from symsvm.contribution import contributions
 from symsvm.data import Scaling
+from symsvm.inspection.contributions import contributions
 from symsvm.text import classifier
 
 X, y = load_iris(return_X_y=True)

@@ -9,9 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from symsvm.data import DataError, DownloadError, data_home, downloads, load, named
-from symsvm.data.downloads import download
-from symsvm.data.registry import FILES, SETS
+from symsvm.data import DataError, DownloadError, data_home, load
+from symsvm.io.data import downloads, named
+from symsvm.io.data.downloads import download
+from symsvm.io.data.registry import FILES, SETS
 
 BODY = b"".join(b"%d 1:%d.5 4:2\n" % (i % 2, i) for i in range(20000))
 SHA = hashlib.sha256(BODY).hexdigest()

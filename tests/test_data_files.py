@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from symsvm.data import DataError, chunks, data_home, read, tables, write
-from symsvm.data.idx import TYPES, read_idx, write_idx
-from symsvm.data.libsvm_text import read_libsvm, write_libsvm
-from symsvm.data.text import BLOCK, parse
+from symsvm.data import DataError, chunks, data_home, read, write
+from symsvm.io.data import tables
+from symsvm.io.data.idx import TYPES, read_idx, write_idx
+from symsvm.io.data.libsvm_text import read_libsvm, write_libsvm
+from symsvm.io.data.text import BLOCK, parse
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3)) * 10.0 ** RNG.integers(-9, 9, size=(50, 3))

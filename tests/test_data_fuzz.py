@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from symsvm.data import DataError, chunks, read
-from symsvm.data.idx import TYPES
+from symsvm.io.data.idx import TYPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from symsvm.data import DataError, chunks, read
-from symsvm.data.idx import write_idx
+from symsvm.io.data.idx import write_idx
 
 
 def idx(shape, body=b"", code=8):

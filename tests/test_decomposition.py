@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid
-from symsvm.gram import Gram
-from symsvm.objectives import quadratic_program as programs
-from symsvm.oracle import Oracle
-from symsvm.solvers import selection, state
-from symsvm.solvers.decompose import decompose
+from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.objectives import QuadraticProgram
+from symsvm.solvers.decomposition import selection, state
+from symsvm.solvers.decomposition.algorithm import decompose
 
 KERNELS = {"rbf": RBF(1.0), "linear": Linear(), "polynomial": Polynomial(2, coef0=1.0), "laplacian": Laplacian(0.5)}
 FORMS = {
-    "svc": lambda y, t, C: programs.csvc(y, C),
-    "svc, one bound a point": lambda y, t, C: programs.csvc(y, C * (np.arange(len(y)) % 3)),
-    "svc, squared": lambda y, t, C: programs.csvc(y, C, squared=True),
-    "svc, no intercept": lambda y, t, C: programs.csvc(y, C, intercept=False),
-    "svr": lambda y, t, C: programs.svr(t, C, 0.1),
-    "svr, squared": lambda y, t, C: programs.svr(t, C, 0.1, squared=True),
-    "svr, no intercept": lambda y, t, C: programs.svr(t, C, 0.1, intercept=False),
-    "one class": lambda y, t, C: programs.one_class(np.ones(len(y)), 0.3),
-    "nu-svc": lambda y, t, C: programs.nu_svc(y, 0.9 * min((y > 0).mean(), (y < 0).mean())),
-    "nu-svr": lambda y, t, C: programs.nu_svr(t, C, 0.4),
+    "svc": lambda y, t, C: QuadraticProgram.c_svc(y, C),
+    "svc, one bound a point": lambda y, t, C: QuadraticProgram.c_svc(y, C * (np.arange(len(y)) % 3)),
+    "svc, squared": lambda y, t, C: QuadraticProgram.c_svc(y, C, squared=True),
+    "svc, no intercept": lambda y, t, C: QuadraticProgram.c_svc(y, C, intercept=False),
+    "svr": lambda y, t, C: QuadraticProgram.svr(t, C, 0.1),
+    "svr, squared": lambda y, t, C: QuadraticProgram.svr(t, C, 0.1, squared=True),
+    "svr, no intercept": lambda y, t, C: QuadraticProgram.svr(t, C, 0.1, intercept=False),
+    "one class": lambda y, t, C: QuadraticProgram.one_class(np.ones(len(y)), 0.3),
+    "nu-svc": lambda y, t, C: QuadraticProgram.nu_svc(y, 0.9 * min((y > 0).mean(), (y < 0).mean())),
+    "nu-svr": lambda y, t, C: QuadraticProgram.nu_svr(t, C, 0.4),
 }
 
 
@@ -48,7 +48,7 @@ def data(m, seed, *, duplicates=False, constant=False, tiny_class=False):
 
 def minimise(qp, kernel, X, **run):
     """Solve by decomposition; return the result and the full matrix of the program."""
-    return decompose(qp, Gram(kernel, X), **run), Oracle(kernel).block(X, X)
+    return decompose(qp, LocalKernelMatrix(kernel, X), **run), KernelEvaluator(kernel).block(X, X)
 
 
 def reference(qp, K, scale=1.0):
@@ -107,7 +107,7 @@ def test_each_form_is_solved_to_its_optimum(form):
 
 def test_working_sets_shrinking_and_float32_change_nothing(monkeypatch):
     X, y, _ = data(400, 5)
-    qp = programs.csvc(y, 5.0)
+    qp = QuadraticProgram.c_svc(y, 5.0)
     whole, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
     monkeypatch.setattr(selection, "WHOLE", 0)
     monkeypatch.setattr(selection, "JOIN", 16)
@@ -121,7 +121,7 @@ def test_working_sets_shrinking_and_float32_change_nothing(monkeypatch):
 
 def test_every_way_to_stop_returns_a_feasible_point():
     X, y, _ = data(300, 7)
-    qp = programs.csvc(y, 100.0)
+    qp = QuadraticProgram.c_svc(y, 100.0)
     stops = {
         "max_iter": {"max_iter": 0},
         "time_limit": {"time_limit": 0.0},
@@ -141,14 +141,14 @@ def test_every_way_to_stop_returns_a_feasible_point():
 
 def test_a_start_is_continued_from():
     X, y, _ = data(200, 9)
-    first, _ = minimise(programs.csvc(y, 1.0), RBF(1.0), X, tol=1e-4)
-    second, _ = minimise(programs.csvc(y, 1.0), RBF(1.0), X, tol=1e-4, start=first.z)
+    first, _ = minimise(QuadraticProgram.c_svc(y, 1.0), RBF(1.0), X, tol=1e-4)
+    second, _ = minimise(QuadraticProgram.c_svc(y, 1.0), RBF(1.0), X, tol=1e-4, start=first.z)
     assert second.n_iter == 0
     np.testing.assert_allclose(second.z, first.z, rtol=1e-12, atol=1e-12)
 
 
 def test_totals_that_the_bounds_do_not_allow_say_so():
-    program = dataclasses.replace(programs.csvc(np.array([1.0, -1.0]), 1.0), total=np.array([5.0]))
+    program = dataclasses.replace(QuadraticProgram.c_svc(np.array([1.0, -1.0]), 1.0), total=np.array([5.0]))
     with pytest.raises(ValueError, match="no point is feasible"):
         program.start()
 
@@ -185,7 +185,7 @@ def test_singular_matrices_and_a_large_C_take_few_steps(monkeypatch, form, kerne
 
 def test_what_rounding_does_not_allow_ends_as_stalled():
     X, _, t = data(45, 537756, duplicates=True, constant=True)
-    result, _ = minimise(programs.svr(t, 1e6, 0.1), KERNELS["polynomial"], X, tol=1e-12, time_limit=60.0)
+    result, _ = minimise(QuadraticProgram.svr(t, 1e6, 0.1), KERNELS["polynomial"], X, tol=1e-12, time_limit=60.0)
     assert result.stopped == "stalled"
     assert result.trace[-1].violation <= 1e-5
 
@@ -194,8 +194,8 @@ def test_the_time_limit_holds_inside_a_working_set():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 2))
     y = np.where(rng.random(1000) < 0.5, 1.0, -1.0)
-    minimise(programs.csvc(y, 1.0), Linear(), X, tol=1e-2)  # compiled now
-    result = decompose(programs.csvc(y, 1e6), Gram(Linear(), X), tol=1e-9, time_limit=0.5)
+    minimise(QuadraticProgram.c_svc(y, 1.0), Linear(), X, tol=1e-2)  # compiled now
+    result = decompose(QuadraticProgram.c_svc(y, 1e6), LocalKernelMatrix(Linear(), X), tol=1e-9, time_limit=0.5)
     assert result.stopped in ("time_limit", "tol")
     assert result.stopped == "tol" or result.steps < state._STEPS  # it ended inside the working set
 
@@ -206,9 +206,9 @@ def test_what_float32_says_is_not_the_end(monkeypatch):
     monkeypatch.setattr(selection, "JOIN", 8)
     for kernel, m, seed, scale, C in ((KERNELS["polynomial"], 53, 2929, 84.0, 7e3), (Linear(), 24, 24, 6e4, 6e4)):
         X, y, _ = data(m, seed)
-        minimise(programs.csvc(y, 1.0), kernel, X, tol=1e-2)  # compiled now
+        minimise(QuadraticProgram.c_svc(y, 1.0), kernel, X, tol=1e-2)  # compiled now
         X[:, 1] *= scale
-        qp = programs.csvc(y, C)
+        qp = QuadraticProgram.c_svc(y, C)
         result, K = minimise(qp, kernel, X, tol=1e-6, time_limit=1.0)
         assert qp.value(K @ result.z, result.z) < -1e5
         assert qp.infeasibility(result.z) <= qp.rounding(result.z)
@@ -216,18 +216,18 @@ def test_what_float32_says_is_not_the_end(monkeypatch):
 
 def test_a_kernel_beyond_float32_is_solved_and_one_beyond_float64_says_so():
     X, y, _ = data(40, 1)
-    qp, cubic = programs.csvc(y, 1.0), Polynomial(3, gamma=1.0, coef0=1.0)
+    qp, cubic = QuadraticProgram.c_svc(y, 1.0), Polynomial(3, gamma=1.0, coef0=1.0)
     assert minimise(qp, RBF(1e30), 1e30 * X, tol=1e-6)[0].stopped == "tol"
     minimise(qp, cubic, X, tol=1e-2)  # compiled now
     assert minimise(qp, cubic, 1e15 * X, tol=1e-6, time_limit=1.0)[0].z.any()
     for kernel in (RBF(1e200), cubic, Linear()):
         with pytest.raises(ValueError, match="is not finite on these points"):
-            decompose(qp, Gram(kernel, 1e200 * X))
+            decompose(qp, LocalKernelMatrix(kernel, 1e200 * X))
 
 
 def test_variables_that_nothing_holds_back_end_before_they_are_infinite():
     X, y, _ = data(40, 1)
-    result, _ = minimise(programs.csvc(y, 100.0, squared=True), Sigmoid(gamma=1.0, coef0=-1.0), X)
+    result, _ = minimise(QuadraticProgram.c_svc(y, 100.0, squared=True), Sigmoid(gamma=1.0, coef0=-1.0), X)
     assert result.stopped == "diverged"
     assert np.isfinite(result.z).all()
 
@@ -236,7 +236,9 @@ def test_without_an_equality_the_worst_free_variables_are_solved_for(monkeypatch
     for name, size in (("WHOLE", 0), ("JOIN", 4), ("MOST", 26)):
         monkeypatch.setattr(selection, name, size)
     X, y, _ = data(57, 677714, duplicates=True, constant=True)
-    result, _ = minimise(programs.csvc(y, 4500.0, squared=True, intercept=False), RBF(0.05), X, tol=1e-7, max_iter=500)
+    result, _ = minimise(
+        QuadraticProgram.c_svc(y, 4500.0, squared=True, intercept=False), RBF(0.05), X, tol=1e-7, max_iter=500
+    )
     assert result.stopped == "tol"
 
 
@@ -246,7 +248,7 @@ def test_runs_in_threads_are_what_they_are_alone_and_give_back_the_threads_of_bl
 
     def run(k):
         X, y, _ = sets[k % 4]
-        return minimise(programs.csvc(y, 1.0 + k), RBF(0.5 + 0.1 * k), X)[0].z
+        return minimise(QuadraticProgram.c_svc(y, 1.0 + k), RBF(0.5 + 0.1 * k), X)[0].z
 
     before = sorted((t["filepath"], t["num_threads"]) for t in threadpool_info() if t["user_api"] == "blas")
     alone = [run(k) for k in range(8)]

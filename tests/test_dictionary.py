@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from symsvm.dictionary import EQUATIONS, OTHERS, SYMBOLS
+from symsvm.paper.dictionary import EQUATIONS, OTHERS, SYMBOLS
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))

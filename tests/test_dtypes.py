@@ -14,12 +14,12 @@ from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 
 from symsvm import RBF, pair_kernel, sum_over
-from symsvm.compiler import function
-from symsvm.dtypes import widen
-from symsvm.graphs import number
-from symsvm.matvec import kernel_matvec
-from symsvm.ops import factor
-from symsvm.rewrites import lift, stages
+from symsvm.compiler.functions import function
+from symsvm.compiler.lifting import lift, stages
+from symsvm.compiler.matvec import kernel_matvec
+from symsvm.compiler.ops import factor
+from symsvm.graphs.dtypes import widen
+from symsvm.graphs.structure import number
 
 x, X = pt.dvector("x"), pt.dmatrix("X")
 VECTOR = np.array([0.3, -1.2, 0.7])

@@ -26,20 +26,16 @@ from symsvm import (
     Linear,
     Objective,
     Precomputed,
+    QuadraticProgram,
     Sigmoid,
-    csvc,
-    nu_svc,
-    nu_svr,
-    one_class,
     pair_kernel,
     path,
     solve,
-    svr,
 )
-from symsvm.gram import Gram
-from symsvm.oracle import Oracle
-from symsvm.solvers import selection
-from symsvm.solvers.one_vs_one import one_vs_one
+from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.solvers.decomposition import selection
+from symsvm.solvers.decomposition.one_vs_one import one_vs_one
 
 
 def points(m=120, d=3, seed=0):
@@ -52,13 +48,13 @@ def points(m=120, d=3, seed=0):
 
 X, Y, T = points()
 PROGRAMS = {
-    "svc": csvc(Y, 5.0),
-    "svc squared": csvc(Y, 5.0, squared=True),
-    "svc without an intercept": csvc(Y, 5.0, intercept=False),
-    "svr": svr(T, 5.0, 0.1),
-    "nu-svc": nu_svc(Y, 0.4),
-    "nu-svr": nu_svr(T, 2.0, 0.3),
-    "one class": one_class(np.ones(len(Y)), 0.2),
+    "svc": QuadraticProgram.c_svc(Y, 5.0),
+    "svc squared": QuadraticProgram.c_svc(Y, 5.0, squared=True),
+    "svc without an intercept": QuadraticProgram.c_svc(Y, 5.0, intercept=False),
+    "svr": QuadraticProgram.svr(T, 5.0, 0.1),
+    "nu-svc": QuadraticProgram.nu_svc(Y, 0.4),
+    "nu-svr": QuadraticProgram.nu_svr(T, 2.0, 0.3),
+    "one class": QuadraticProgram.one_class(np.ones(len(Y)), 0.2),
 }
 
 
@@ -82,9 +78,9 @@ def test_both_solvers_reach_the_same_certificate(name):
 
 
 def test_the_certificate_is_the_datas_and_not_the_solvers():
-    dual = KernelDual(csvc(Y, 5.0), X, RBF(1.0))
+    dual = KernelDual(QuadraticProgram.c_svc(Y, 5.0), X, RBF(1.0))
     solution = solve(dual)
-    K, z = Oracle(RBF(1.0)).block(X, X), solution.lam
+    K, z = KernelEvaluator(RBF(1.0)).block(X, X), solution.lam
     xi = np.maximum(0, 1 - Y * (K @ z + solution.certificate.b))
     assert solution.certificate.dual == pytest.approx(np.abs(z).sum() - 0.5 * z @ K @ z, rel=1e-12)
     assert solution.certificate.primal == pytest.approx(0.5 * z @ K @ z + 5.0 * xi.sum(), rel=1e-10)
@@ -99,7 +95,7 @@ def test_the_papers_objective_goes_to_the_fast_solver_with_its_free_inputs():
     program = symsvm.compile(objective, Decomposition())
     for value, width in ((1.0, 1.0), (10.0, 0.5)):
         solution = program.run(y=Y, C=value, sigma=width, tol=1e-8)
-        reference = solve(KernelDual(csvc(Y, value), X, RBF(width)), tol=1e-8)
+        reference = solve(KernelDual(QuadraticProgram.c_svc(Y, value), X, RBF(width)), tol=1e-8)
         np.testing.assert_allclose(solution.lam, Y * reference.lam, atol=1e-6)
         assert solution.lam.min() >= 0
         assert solution.certificate.status == "optimal"
@@ -141,18 +137,18 @@ def test_what_is_not_quadratic_says_so():
     with pytest.raises(ValueError, match="does not hold the matrix"):
         symsvm.compile(Objective((lam**2).sum(), variable=lam), Decomposition(), memory=2**7)
     with pytest.raises(ValueError, match="chooses its arithmetic"):
-        symsvm.compile(KernelDual(csvc(Y, 1.0), X, RBF(1.0)), Decomposition(), dtype="float32")
+        symsvm.compile(KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, RBF(1.0)), Decomposition(), dtype="float32")
     with pytest.raises(ValueError, match="one row for each of the 120 points"):
-        KernelDual(csvc(Y, 1.0), X[:50], RBF(1.0))
+        KernelDual(QuadraticProgram.c_svc(Y, 1.0), X[:50], RBF(1.0))
 
 
 def test_small_problems_end_exact():
-    solution = solve(KernelDual(csvc(Y, 5.0), X, RBF(1.0)))
+    solution = solve(KernelDual(QuadraticProgram.c_svc(Y, 5.0), X, RBF(1.0)))
     assert solution.certificate.violation <= 1e-10
     weights = np.where(np.arange(len(Y)) % 4 == 0, 2.0, np.where(np.arange(len(Y)) % 4 == 1, 0.0, 1.0))
     copies = np.repeat(np.arange(len(Y)), weights.astype(int))
-    weighted = solve(KernelDual(csvc(Y, 5.0 * weights), X, RBF(1.0)))
-    repeated = solve(KernelDual(csvc(Y[copies], 5.0), X[copies], RBF(1.0)))
+    weighted = solve(KernelDual(QuadraticProgram.c_svc(Y, 5.0 * weights), X, RBF(1.0)))
+    repeated = solve(KernelDual(QuadraticProgram.c_svc(Y[copies], 5.0), X[copies], RBF(1.0)))
     summed = np.bincount(copies, repeated.lam, len(Y))
     np.testing.assert_allclose(weighted.lam, summed, atol=1e-7)
     assert weighted.b == pytest.approx(repeated.b, abs=1e-8)
@@ -160,7 +156,7 @@ def test_small_problems_end_exact():
 
 def test_trace_and_callback():
     seen = []
-    solution = solve(KernelDual(csvc(Y, 5.0), X, RBF(1.0)), callback=seen.append)
+    solution = solve(KernelDual(QuadraticProgram.c_svc(Y, 5.0), X, RBF(1.0)), callback=seen.append)
     names = {"iteration", "seconds", "W", "violation", "gap", "free", "bounded", "rows"}
     assert set(solution.trace) == names
     assert all(len(values) == len(seen) for values in solution.trace.values())
@@ -177,7 +173,7 @@ def test_the_trace_holds_where_variables_are_out_of_play(monkeypatch):
     monkeypatch.setattr(selection, "WHOLE", 0)
     monkeypatch.setattr(selection, "JOIN", 16)
     Z, y, _ = points(600, seed=3)
-    solution = solve(KernelDual(csvc(y, 2.0), Z, RBF(0.8)))
+    solution = solve(KernelDual(QuadraticProgram.c_svc(y, 2.0), Z, RBF(0.8)))
     assert solution.trace["W"][-1] == pytest.approx(solution.W, rel=1e-6)
     assert solution.trace["free"][-1] + solution.trace["bounded"][-1] == np.count_nonzero(solution.lam)
     assert solution.certificate.status == "optimal"
@@ -198,7 +194,7 @@ def interrupt(info):
 )
 def test_every_stop_warns_and_is_feasible(why, options):
     Z, y, _ = points(3000, seed=2)  # more than are solved for at once
-    dual = KernelDual(csvc(y, 10.0), Z, RBF(0.5))
+    dual = KernelDual(QuadraticProgram.c_svc(y, 10.0), Z, RBF(0.5))
     with pytest.warns(ConvergenceWarning, match=r"above tol=1e-09; the point is feasible") as caught:
         solution = solve(dual, tol=1e-9, **options)
     assert caught[0].filename == __file__
@@ -210,7 +206,7 @@ def test_every_stop_warns_and_is_feasible(why, options):
 
 def diagnosis_of(X, y, C, kernel):
     with pytest.warns(ConvergenceWarning) as caught:
-        solve(KernelDual(csvc(y, C), X, kernel), max_iter=0)
+        solve(KernelDual(QuadraticProgram.c_svc(y, C), X, kernel), max_iter=0)
     return str(caught[0].message)
 
 
@@ -229,13 +225,13 @@ def test_a_stop_short_of_tol_says_what_makes_it_hard():
 def test_an_indefinite_kernel_is_at_best_stationary():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = solve(KernelDual(csvc(Y, 1.0), X, Sigmoid(gamma=1.0, coef0=-1.0)), max_iter=50)
+        solution = solve(KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, Sigmoid(gamma=1.0, coef0=-1.0)), max_iter=50)
     assert solution.certificate.status in ("stationary", "feasible")
     assert solution.certificate.infeasibility <= 1e-10
 
 
 def test_a_bar_is_drawn_on_a_terminal_and_only_there(monkeypatch, capsys):
-    dual = KernelDual(csvc(Y, 5.0), X, RBF(1.0))
+    dual = KernelDual(QuadraticProgram.c_svc(Y, 5.0), X, RBF(1.0))
     solve(dual, verbose=1)
     assert capsys.readouterr().err == ""
 
@@ -252,16 +248,19 @@ def test_a_bar_is_drawn_on_a_terminal_and_only_there(monkeypatch, capsys):
 
 
 def test_a_solution_is_continued_from_with_other_bounds_or_more_points():
-    dual = KernelDual(csvc(Y, 5.0), X, RBF(1.0))
+    dual = KernelDual(QuadraticProgram.c_svc(Y, 5.0), X, RBF(1.0))
     first = solve(dual)
     assert solve(dual, start=first).n_iter == 0
     assert solve(dual, start=first.lam).n_iter == 0
     for C in (2.0, 50.0):
-        again = solve(KernelDual(csvc(Y, C), X, RBF(1.0)), start=first, tol=1e-6)
-        fresh = solve(KernelDual(csvc(Y, C), X, RBF(1.0)), tol=1e-6)
+        again = solve(KernelDual(QuadraticProgram.c_svc(Y, C), X, RBF(1.0)), start=first, tol=1e-6)
+        fresh = solve(KernelDual(QuadraticProgram.c_svc(Y, C), X, RBF(1.0)), tol=1e-6)
         assert again.certificate.status == "optimal"
         assert again.W == pytest.approx(fresh.W, rel=1e-9)
-    for program, few in ((csvc(Y, 5.0), csvc(Y[:80], 5.0)), (svr(T, 5.0, 0.1), svr(T[:80], 5.0, 0.1))):
+    for program, few in (
+        (QuadraticProgram.c_svc(Y, 5.0), QuadraticProgram.c_svc(Y[:80], 5.0)),
+        (QuadraticProgram.svr(T, 5.0, 0.1), QuadraticProgram.svr(T[:80], 5.0, 0.1)),
+    ):
         part = solve(KernelDual(few, X[:80], RBF(1.0)))
         more = solve(KernelDual(program, X, RBF(1.0)), start=part, tol=1e-6)
         assert more.W == pytest.approx(solve(KernelDual(program, X, RBF(1.0)), tol=1e-6).W, rel=1e-9)
@@ -275,7 +274,7 @@ def test_a_path_over_C_is_what_its_parts_are_and_computes_less(monkeypatch):
         monkeypatch.setattr(selection, name, size)
     Z, y, _ = points(800, seed=5)
     for squared in (False, True):
-        programs = [csvc(y, C, squared=squared) for C in Cs]
+        programs = [QuadraticProgram.c_svc(y, C, squared=squared) for C in Cs]
         rows = along = 0.0
         for solution, program in zip(path(Z, RBF(0.7), programs), programs, strict=True):
             alone = solve(KernelDual(program, Z, RBF(0.7)))
@@ -290,15 +289,15 @@ def test_pairs_of_classes_share_what_is_inside_a_class():
     rng = np.random.default_rng(0)
     Z, labels = rng.normal(size=(300, 4)), rng.integers(0, 4, 300)
     Z[np.arange(300), labels] += 1.5
-    found = list(one_vs_one(Z, labels, RBF(1.0), lambda y, rows: csvc(y, 2.0), tol=1e-6))
+    found = list(one_vs_one(Z, labels, RBF(1.0), lambda y, rows: QuadraticProgram.c_svc(y, 2.0), tol=1e-6))
     assert [(a, b) for a, b, *_ in found] == [(a, b) for a in range(4) for b in range(a + 1, 4)]
     for memory in (2**30, 0):
         for a, b, rows, solution in one_vs_one(
-            Z, labels, RBF(1.0), lambda y, rows: csvc(y, 2.0), memory=memory, tol=1e-6
+            Z, labels, RBF(1.0), lambda y, rows: QuadraticProgram.c_svc(y, 2.0), memory=memory, tol=1e-6
         ):
             y = np.where(labels[rows] == b, 1.0, -1.0)
             assert set(labels[rows]) == {a, b}
-            alone = solve(KernelDual(csvc(y, 2.0), Z[rows], RBF(1.0)), tol=1e-6)
+            alone = solve(KernelDual(QuadraticProgram.c_svc(y, 2.0), Z[rows], RBF(1.0)), tol=1e-6)
             assert solution.W == pytest.approx(alone.W, rel=1e-9)
             np.testing.assert_allclose(solution.lam, alone.lam, atol=1e-5)
 
@@ -306,7 +305,7 @@ def test_pairs_of_classes_share_what_is_inside_a_class():
 @pytest.mark.parametrize(("d", "starts"), [(5, [0, 120, 330]), (100, [0])])
 def test_a_gram_that_holds_parts_is_the_same_matrix(d, starts):
     Z = np.random.default_rng(0).normal(size=(500, d)) / np.sqrt(d)
-    plain, held = Gram(RBF(1.0), Z), Gram(RBF(1.0), Z)
+    plain, held = LocalKernelMatrix(RBF(1.0), Z), LocalKernelMatrix(RBF(1.0), Z)
     held.hold(starts)
     sizes = np.diff([*starts, 500])
     assert held.entries == (sizes * (sizes + 1) // 2).sum()  # half of each part
@@ -325,7 +324,7 @@ def test_a_gram_that_holds_parts_is_the_same_matrix(d, starts):
 
 def test_a_gram_holds_what_is_worth_it():
     def held(m, d, starts, **options):
-        gram = Gram(RBF(1.0), np.random.default_rng(0).normal(size=(m, d)))
+        gram = LocalKernelMatrix(RBF(1.0), np.random.default_rng(0).normal(size=(m, d)))
         gram.hold(starts, **options)
         return gram.is_exact, gram.entries > 0
 
@@ -342,15 +341,18 @@ def test_sparse_points_and_mostly_empty_ones_give_the_same():
     Z = rng.random((1500, 80)) * (rng.random((1500, 80)) < 0.1)
     y = np.where(Z[:, :40].sum(1) - Z[:, 40:].sum(1) + 0.3 * rng.normal(size=1500) > 0, 1.0, -1.0)
     full = Z + 1e-9 * rng.random(Z.shape)  # not empty, but nearly the same
-    W = [solve(KernelDual(csvc(y, 1.0), points, RBF(1.0)), tol=1e-5).W for points in (sparse.csr_matrix(Z), Z, full)]
+    W = [
+        solve(KernelDual(QuadraticProgram.c_svc(y, 1.0), points, RBF(1.0)), tol=1e-5).W
+        for points in (sparse.csr_matrix(Z), Z, full)
+    ]
     np.testing.assert_allclose(W, W[0], rtol=1e-6)
     with pytest.raises(TypeError, match="graphs over sparse points"):
-        solve(KernelDual(csvc(y, 1.0), sparse.csr_matrix(Z), RBF(1.0)), AcceleratedGradient())
+        solve(KernelDual(QuadraticProgram.c_svc(y, 1.0), sparse.csr_matrix(Z), RBF(1.0)), AcceleratedGradient())
 
 
 def test_an_embedded_bias_is_a_constant_in_the_kernel():
-    solution = solve(KernelDual(csvc(Y, 5.0, intercept=False), X, RBF(1.0) + 1.0), tol=1e-8)
-    K = Oracle(RBF(1.0)).block(X, X)
+    solution = solve(KernelDual(QuadraticProgram.c_svc(Y, 5.0, intercept=False), X, RBF(1.0) + 1.0), tol=1e-8)
+    K = KernelEvaluator(RBF(1.0)).block(X, X)
     z = solution.lam
     decision = K @ z + z.sum()  # b = sum z
     assert solution.b is None
@@ -360,14 +362,16 @@ def test_an_embedded_bias_is_a_constant_in_the_kernel():
 
 def test_any_kernel_serves_and_a_matrix_too():
     cauchy = pair_kernel(lambda x, z, s: 1 / (1 + ((x - z) ** 2).sum() / s), s=2.0)
-    K = Oracle(cauchy).block(X, X)
-    by_pairs = solve(KernelDual(csvc(Y, 2.0), X, cauchy), tol=1e-6)
-    by_matrix = solve(KernelDual(csvc(Y, 2.0), Precomputed.points(len(Y)), Precomputed(K)), tol=1e-6)
+    K = KernelEvaluator(cauchy).block(X, X)
+    by_pairs = solve(KernelDual(QuadraticProgram.c_svc(Y, 2.0), X, cauchy), tol=1e-6)
+    by_matrix = solve(KernelDual(QuadraticProgram.c_svc(Y, 2.0), Precomputed.points(len(Y)), Precomputed(K)), tol=1e-6)
     np.testing.assert_allclose(by_pairs.lam, by_matrix.lam, atol=1e-6)
     assert by_matrix.certificate.status == "stationary"  # nobody said that it is positive semi-definite
-    said = solve(KernelDual(csvc(Y, 2.0), Precomputed.points(len(Y)), Precomputed(K), is_convex=True), tol=1e-6)
+    said = solve(
+        KernelDual(QuadraticProgram.c_svc(Y, 2.0), Precomputed.points(len(Y)), Precomputed(K), is_convex=True), tol=1e-6
+    )
     assert said.certificate.status == "optimal"
-    on_jax = solve(KernelDual(csvc(Y, 2.0), X, cauchy), mode="JAX", tol=1e-6)
+    on_jax = solve(KernelDual(QuadraticProgram.c_svc(Y, 2.0), X, cauchy), mode="JAX", tol=1e-6)
     np.testing.assert_allclose(on_jax.lam, by_pairs.lam, atol=1e-6)
 
 
@@ -378,10 +382,12 @@ def test_unscaled_points_and_a_large_C_are_right_or_say_that_they_are_not():
     for kernel in (RBF(1e5), Linear()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = solve(KernelDual(csvc(y, 1e5), Z, kernel), time_limit=5.0)
-        K, z = Oracle(kernel).block(Z, Z), solution.lam
+            solution = solve(KernelDual(QuadraticProgram.c_svc(y, 1e5), Z, kernel), time_limit=5.0)
+        K, z = KernelEvaluator(kernel).block(Z, Z), solution.lam
         F = K @ z - y
-        violation = F[z > csvc(y, 1e5).lower].max() - F[z < csvc(y, 1e5).upper].min()
+        violation = (
+            F[z > QuadraticProgram.c_svc(y, 1e5).lower].max() - F[z < QuadraticProgram.c_svc(y, 1e5).upper].min()
+        )
         assert solution.certificate.infeasibility <= 1e-8 * np.abs(z).sum()
         if solution.certificate.status == "optimal":
             assert violation <= 1e-3 * (1 + 1e-6) + 1e-12 * np.abs(K).max() * np.abs(z).sum()
@@ -392,7 +398,7 @@ def test_unscaled_points_and_a_large_C_are_right_or_say_that_they_are_not():
 def test_the_same_bits_twice_and_the_callers_threads_as_they_were():
     Z, y, _ = points(3000, d=6, seed=9)
     before = numba.get_num_threads(), [(t["filepath"], t["num_threads"]) for t in threadpool_info()]
-    first, second = (solve(KernelDual(csvc(y, 10.0), Z, RBF(1.5))) for _ in range(2))
+    first, second = (solve(KernelDual(QuadraticProgram.c_svc(y, 10.0), Z, RBF(1.5))) for _ in range(2))
     after = numba.get_num_threads(), [(t["filepath"], t["num_threads"]) for t in threadpool_info()]
     np.testing.assert_array_equal(first.lam, second.lam)
     np.testing.assert_array_equal(first.trace["W"], second.trace["W"])
@@ -403,14 +409,14 @@ def test_the_same_bits_twice_and_the_callers_threads_as_they_were():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: csvc([0.0, 1.0], 1.0), "labels -1 and"),
-        (lambda: csvc([-1.0, 1.0], -1.0), "C must be finite and positive"),
-        (lambda: csvc([-1.0, 1.0], [1.0]), "one for each of the 2 points"),
-        (lambda: svr([0.0, np.nan], 1.0, 0.1), "y must be a finite vector"),
-        (lambda: svr([0.0, 1.0], 1.0, -0.1), "epsilon must be at least 0"),
-        (lambda: nu_svc([-1.0, 1.0, 1.0, 1.0], 0.9), "nu must be at most 0.5"),
-        (lambda: nu_svc([-1.0, 1.0], 1.5), "nu must be above 0 and at most 1"),
-        (lambda: one_class([-1.0, 1.0], 0.5), "weights must be 2 finite numbers"),
+        (lambda: QuadraticProgram.c_svc([0.0, 1.0], 1.0), "labels -1 and"),
+        (lambda: QuadraticProgram.c_svc([-1.0, 1.0], -1.0), "C must be finite and positive"),
+        (lambda: QuadraticProgram.c_svc([-1.0, 1.0], [1.0]), "one for each of the 2 points"),
+        (lambda: QuadraticProgram.svr([0.0, np.nan], 1.0, 0.1), "y must be a finite vector"),
+        (lambda: QuadraticProgram.svr([0.0, 1.0], 1.0, -0.1), "epsilon must be at least 0"),
+        (lambda: QuadraticProgram.nu_svc([-1.0, 1.0, 1.0, 1.0], 0.9), "nu must be at most 0.5"),
+        (lambda: QuadraticProgram.nu_svc([-1.0, 1.0], 1.5), "nu must be above 0 and at most 1"),
+        (lambda: QuadraticProgram.one_class([-1.0, 1.0], 0.5), "weights must be 2 finite numbers"),
     ],
 )
 def test_bad_programs_say_what_is_wrong(make, message):
@@ -423,12 +429,13 @@ def test_runs_in_two_threads_where_numba_has_its_own_pool_only():
         "import numpy as np, numba\n"
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from symsvm.kernels import RBF\n"
-        "from symsvm.objectives import KernelDual, csvc\n"
+        "from symsvm.objectives import KernelDual, QuadraticProgram\n"
         "from symsvm.solvers import solve\n"
         "rng = np.random.default_rng(0)\n"
         "X, y = rng.normal(size=(1200, 3)), np.where(rng.random(1200) < 0.5, 1.0, -1.0)\n"
         "with ThreadPoolExecutor(2) as pool:\n"
-        "    tasks = [pool.submit(lambda: solve(KernelDual(csvc(y, 1.0), X, RBF(1.0))).W) for _ in range(4)]\n"
+        "    dual = KernelDual(QuadraticProgram.c_svc(y, 1.0), X, RBF(1.0))\n"
+        "    tasks = [pool.submit(lambda: solve(dual).W) for _ in range(4)]\n"
         "    values = {round(t.result(), 6) for t in tasks}\n"
         "print(numba.threading_layer(), len(values))\n"
     )

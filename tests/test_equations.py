@@ -7,12 +7,12 @@ import pytest
 from problems import KERNELS, MODES, PROBLEMS, separable, symbols
 
 from symsvm import CSVC, RBF, Linear, Polynomial, ProjectedGradient, grad, solve
-from symsvm.certificate import certify_svc, infeasibility
-from symsvm.compiler import function
+from symsvm.compiler.functions import function
 from symsvm.data import signs
-from symsvm.dictionary import EQUATIONS
 from symsvm.objectives import dual, lagrangian, primal
-from symsvm.projections import P, Pi, projector
+from symsvm.objectives.certificate import certify_svc, infeasibility
+from symsvm.objectives.projections import P, Pi, projector
+from symsvm.paper.dictionary import EQUATIONS
 
 SIGMA, ALPHA, C, B = 0.8, 0.07, 1.5, 0.3
 PROBLEM = PROBLEMS["overlapping"]

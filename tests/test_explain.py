@@ -28,12 +28,13 @@ from symsvm import (
     pair_kernel,
     sum_over,
 )
-from symsvm.compiler import function, value_and_grad
+from symsvm.compiler.functions import function, value_and_grad
+from symsvm.compiler.lifting import PASSES, lift, stages, tile
 from symsvm.explanation.formula import Formula
 from symsvm.explanation.reading import Reader
-from symsvm.graphs import leaves
-from symsvm.objectives import csvc, dual, machine_dual, nu_svc, nu_svr, one_class, svr
-from symsvm.rewrites import PASSES, lift, stages, tile
+from symsvm.graphs.structure import leaves
+from symsvm.objectives import QuadraticProgram, dual
+from symsvm.objectives.machine_dual import MachineDual
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
 
@@ -77,17 +78,20 @@ def test_csvc():
 
 
 MACHINES = {
-    "csvc": (lambda y: (csvc(y, 2.0), machine_dual.csvc(RBF(0.5), 2.0))),
+    "csvc": (lambda y: (QuadraticProgram.c_svc(y, 2.0), MachineDual.c_svc(RBF(0.5), 2.0))),
     "csvc without intercept": (
-        lambda y: (csvc(y, 2.0, intercept=False), machine_dual.csvc(RBF(0.5), 2.0, intercept=False))
+        lambda y: (QuadraticProgram.c_svc(y, 2.0, intercept=False), MachineDual.c_svc(RBF(0.5), 2.0, intercept=False))
     ),
-    "nu_svc": (lambda y: (nu_svc(y, 0.4), machine_dual.nu_svc(RBF(0.5), 0.4))),
-    "svr": (lambda y: (svr(y, 2.0, 0.1), machine_dual.svr(RBF(0.5), 2.0, 0.1))),
+    "nu_svc": (lambda y: (QuadraticProgram.nu_svc(y, 0.4), MachineDual.nu_svc(RBF(0.5), 0.4))),
+    "svr": (lambda y: (QuadraticProgram.svr(y, 2.0, 0.1), MachineDual.svr(RBF(0.5), 2.0, 0.1))),
     "svr without intercept": (
-        lambda y: (svr(y, 2.0, 0.1, intercept=False), machine_dual.svr(RBF(0.5), 2.0, 0.1, intercept=False))
+        lambda y: (
+            QuadraticProgram.svr(y, 2.0, 0.1, intercept=False),
+            MachineDual.svr(RBF(0.5), 2.0, 0.1, intercept=False),
+        )
     ),
-    "nu_svr": (lambda y: (nu_svr(y, 2.0, 0.4), machine_dual.nu_svr(RBF(0.5), 2.0, 0.4))),
-    "one_class": (lambda y: (one_class(np.ones(len(y)), 0.4), machine_dual.one_class(RBF(0.5), 0.4))),
+    "nu_svr": (lambda y: (QuadraticProgram.nu_svr(y, 2.0, 0.4), MachineDual.nu_svr(RBF(0.5), 2.0, 0.4))),
+    "one_class": (lambda y: (QuadraticProgram.one_class(np.ones(len(y)), 0.4), MachineDual.one_class(RBF(0.5), 0.4))),
 }
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from symsvm.solvers.focus import focus
-from symsvm.solvers.leap import CUT, NONE, WHOLE, leap
-from symsvm.solvers.smo import BLOCK, question
+from symsvm.solvers.decomposition.small_newton import CUT, NONE, WHOLE, leap
+from symsvm.solvers.decomposition.smo import BLOCK, question
+from symsvm.solvers.decomposition.subproblem import focus
 
 
 def kernel(X, gamma):

@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from test_decomposition import FORMS, data, reference
 
 from symsvm import RBF, KernelDual, Laplacian, Linear, Polynomial, solve
-from symsvm.gram import Gram
-from symsvm.objectives import quadratic_program as programs
-from symsvm.oracle import Oracle
-from symsvm.solvers import selection
-from symsvm.solvers.decompose import decompose
+from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.objectives import QuadraticProgram
+from symsvm.solvers.decomposition import selection
+from symsvm.solvers.decomposition.algorithm import decompose
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
@@ -32,13 +32,13 @@ KERNELS = {
     "composed": RBF(0.7) * Linear() + 0.5,
 }
 MORE = {
-    "svc, random weights": lambda y, t, C: programs.csvc(y, C * weights(y)),
-    "svc, squared, weights": lambda y, t, C: programs.csvc(y, C * weights(y), squared=True),
-    "svc, squared, no intercept": lambda y, t, C: programs.csvc(y, C, squared=True, intercept=False),
-    "svr, weights": lambda y, t, C: programs.svr(t, C * weights(y), 0.1),
-    "svr, no tube": lambda y, t, C: programs.svr(t, C, 0.0),
-    "one class, weights": lambda y, t, C: programs.one_class(weights(y), 0.4),
-    "nu-svr, weights": lambda y, t, C: programs.nu_svr(t, C, 0.6, weights(y)),
+    "svc, random weights": lambda y, t, C: QuadraticProgram.c_svc(y, C * weights(y)),
+    "svc, squared, weights": lambda y, t, C: QuadraticProgram.c_svc(y, C * weights(y), squared=True),
+    "svc, squared, no intercept": lambda y, t, C: QuadraticProgram.c_svc(y, C, squared=True, intercept=False),
+    "svr, weights": lambda y, t, C: QuadraticProgram.svr(t, C * weights(y), 0.1),
+    "svr, no tube": lambda y, t, C: QuadraticProgram.svr(t, C, 0.0),
+    "one class, weights": lambda y, t, C: QuadraticProgram.one_class(weights(y), 0.4),
+    "nu-svr, weights": lambda y, t, C: QuadraticProgram.nu_svr(t, C, 0.6, weights(y)),
 }
 CASES = FORMS | MORE
 # Forms whose bounds do not depend on C.
@@ -111,8 +111,10 @@ def run(problem, start=None, time_limit=None):
     problem = dict(problem)
     tol, kernel = problem.pop("tol"), KERNELS[problem.pop("kernel")]
     X, qp = made(**problem)
-    K = Oracle(kernel).block(X, X)
-    result = decompose(qp, Gram(kernel, X), tol=tol, time_limit=time_limit, start=None if start is None else start(qp))
+    K = KernelEvaluator(kernel).block(X, X)
+    result = decompose(
+        qp, LocalKernelMatrix(kernel, X), tol=tol, time_limit=time_limit, start=None if start is None else start(qp)
+    )
     if time_limit is not None and result.stopped == "time_limit":
         assert qp.infeasibility(result.z) <= 1e-10 * max(1.0, np.abs(result.z).sum())
         event("out of time")
@@ -185,16 +187,16 @@ def test_where_float32_alone_goes_wrong(monkeypatch, m, seed, log_scale, log_C, 
     C, kernel = 10.0**log_C, RBF(10.0 ** (log_scale - 1)) if kernel == "rbf" else KERNELS[kernel]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = solve(KernelDual(programs.csvc(y, C), X, kernel), tol=1e-6, time_limit=3.0)
+        solution = solve(KernelDual(QuadraticProgram.c_svc(y, C), X, kernel), tol=1e-6, time_limit=3.0)
     certificate, z = solution.certificate, solution.lam
-    K = Oracle(kernel).block(X, X)
+    K = KernelEvaluator(kernel).block(X, X)
     rounding = 4 * np.finfo("float64").eps * np.abs(K).max() * np.abs(z).sum()
     assert certificate.infeasibility <= 1e-10 * max(1.0, np.abs(z).sum())
     assert certificate.status in ("optimal", "feasible")
     assert (certificate.status == "optimal") == (certificate.violation <= 1e-6)
     if solution.stopped == "tol":
         assert certificate.status == "optimal"
-        qp = programs.csvc(y, C)
+        qp = QuadraticProgram.c_svc(y, C)
         assert qp.multipliers(qp.gradient(K @ z, z), z)[1] <= 1e-6 + rounding
     else:
         assert solution.stopped in ("stalled", "time_limit")

@@ -14,8 +14,8 @@ import pytest
 from pytensor.compile.mode import get_mode
 
 import symsvm
-from symsvm import internals
-from symsvm.compiler import function, resolve_mode
+from symsvm._lib import compat as internals
+from symsvm.compiler.functions import function, resolve_mode
 
 ROOT = Path(symsvm.__file__).parent
 # Modules that only internals.py may import from, whatever the name.
@@ -69,7 +69,7 @@ def test_the_known_versions_are_in_the_range_that_is_asked_for():
 
 def test_a_graph_without_its_source_is_said(monkeypatch):
     x = pt.dvector("x")
-    monkeypatch.setattr("symsvm.compiler._COMPILED", {})
+    monkeypatch.setattr("symsvm.compiler.functions._COMPILED", {})
     linker = internals.numba_mode().linker
     with pytest.raises(internals.Incompatible, match="has no source with the function of a graph, which symsvm needs"):
         linker.jit_compile((internals.numba_njit(lambda x: x), "key"))
@@ -77,7 +77,7 @@ def test_a_graph_without_its_source_is_said(monkeypatch):
 
 
 def test_graphs_are_compiled_without_the_cache_too(monkeypatch):
-    monkeypatch.setattr("symsvm.compiler._COMPILED", {})
+    monkeypatch.setattr("symsvm.compiler.functions._COMPILED", {})
     A = pt.dmatrix("A")
     with pytensor.config.change_flags(numba__cache=False):
         compiled = function([A], [A @ A.T, A.sum(axis=1)])
@@ -169,6 +169,6 @@ def test_nothing_private_is_touched_elsewhere(path):
 
 
 def test_the_module_itself_is_light():
-    code = f"import sys, symsvm.internals; print([m for m in ('numpy', *{PACKAGES}) if m in sys.modules])"
+    code = f"import sys, symsvm._lib.compat; print([m for m in ('numpy', *{PACKAGES}) if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ from problems import KERNELS, MODES, precomputed
 from sklearn.base import clone
 
 from symsvm import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, mercer, pair_kernel, sum_over
-from symsvm.compiler import function
+from symsvm.compiler.functions import function
 
 RNG = np.random.default_rng(5)
 X, Z = RNG.normal(size=(6, 3)), RNG.normal(size=(4, 3))

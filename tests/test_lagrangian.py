@@ -13,16 +13,14 @@ from symsvm import (
     LagrangianDual,
     Linear,
     Polynomial,
+    QuadraticProgram,
     Sigmoid,
     compile,
-    csvc,
-    nu_svc,
     relax,
     solve,
-    svr,
 )
-from symsvm.compiler import function, grad
-from symsvm.minres import minres
+from symsvm.compiler.functions import function, grad
+from symsvm.graphs.minres import minres
 from symsvm.objectives.lagrangian_dual import lagrangian, right_hand_side
 
 RNG = np.random.default_rng(0)
@@ -40,9 +38,9 @@ KERNELS = {
 
 def dual(kernel, machine, bias):
     program = (
-        csvc(SIGNS, 1.0, intercept=bias == "free")
+        QuadraticProgram.c_svc(SIGNS, 1.0, intercept=bias == "free")
         if machine == "svc"
-        else svr(TARGETS, 1.0, 0.1, intercept=bias == "free")
+        else QuadraticProgram.svr(TARGETS, 1.0, 0.1, intercept=bias == "free")
     )
     return KernelDual(program, X, kernel if bias == "free" else kernel + 1.0)
 
@@ -74,7 +72,7 @@ def test_it_comes_near_the_optimum_and_says_how_near(name, machine, bias):
 @pytest.mark.parametrize("mode", ["JAX", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def test_a_squared_loss_needs_no_ridge(mode):
     """Q + 1 / (2 C) is regular: what is relaxed is the problem itself, and the run ends optimal."""
-    problem = KernelDual(csvc(SIGNS, 1.0, squared=True), X, RBF(1.0))
+    problem = KernelDual(QuadraticProgram.c_svc(SIGNS, 1.0, squared=True), X, RBF(1.0))
     solution = solve(relax(problem, ridge=0.0, inner=60), "adagrad", mode=mode, tol=1e-2, max_iter=3000)
     assert solution.stopped == "tol"
     assert solution.certificate.status == "optimal"
@@ -83,9 +81,9 @@ def test_a_squared_loss_needs_no_ridge(mode):
 
 def test_in_float32():
     """Its loop over minres too; what is recovered is judged in float64."""
-    problem = KernelDual(csvc(SIGNS[:20], 1.0, squared=True), X[:20], RBF(1.0))
+    problem = KernelDual(QuadraticProgram.c_svc(SIGNS[:20], 1.0, squared=True), X[:20], RBF(1.0))
     program = compile(relax(problem, ridge=0.0, inner=20), "adagrad", mode="JAX", dtype="float32")
-    loops = [v.owner.op for v in ancestors(program.machine.step) if v.owner and isinstance(v.owner.op, Scan)]
+    loops = [v.owner.op for v in ancestors(program.functions.step) if v.owner and isinstance(v.owner.op, Scan)]
     assert {v.dtype for loop in loops for v in loop.inner_inputs if v.dtype.startswith("float")} == {"float32"}
     solution = program.run(tol=1e-2, max_iter=3000)
     assert solution.lam.dtype == "float32"
@@ -175,15 +173,15 @@ def test_minres_solves_and_rests(mode):
 
 
 def test_two_equalities_and_bad_input():
-    two = LagrangianDual(nu_svc(SIGNS, 0.5), np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2)))
+    two = LagrangianDual(QuadraticProgram.nu_svc(SIGNS, 0.5), np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2)))
     assert len(two.variable.get_value()) == 2 + 2 * M
     assert compile(two, "adagrad", mode="FAST_COMPILE").run(max_iter=30).certificate.dual is not None
     with pytest.raises(ValueError, match="not known to be positive semi-definite"):
-        relax(KernelDual(csvc(SIGNS, 1.0), X, Sigmoid()))
+        relax(KernelDual(QuadraticProgram.c_svc(SIGNS, 1.0), X, Sigmoid()))
     with pytest.raises(TypeError, match="must be a KernelDual"):
         relax(two)
     with pytest.raises(ValueError, match="K must be a finite matrix of 40 rows"):
-        LagrangianDual(csvc(SIGNS, 1.0), np.eye(3))
+        LagrangianDual(QuadraticProgram.c_svc(SIGNS, 1.0), np.eye(3))
     with pytest.raises(ValueError, match="ridge must be at least 0"):
-        LagrangianDual(csvc(SIGNS, 1.0), np.eye(M), ridge=-1.0)
+        LagrangianDual(QuadraticProgram.c_svc(SIGNS, 1.0), np.eye(M), ridge=-1.0)
     assert repr(two).startswith("LagrangianDual(40 variables")

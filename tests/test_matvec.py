@@ -20,14 +20,14 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
 from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid, pair_kernel
-from symsvm import oracle as oracles
-from symsvm.compiler import function, resolve_mode
-from symsvm.dtypes import widen
-from symsvm.matvec import kernel_matvec
-from symsvm.ops import KernelMatvec, factor
-from symsvm.oracle import Oracle
-from symsvm.pairs import Pairs
-from symsvm.rewrites import lift, tile
+from symsvm.compiler.functions import function, resolve_mode
+from symsvm.compiler.lifting import lift, tile
+from symsvm.compiler.matvec import kernel_matvec
+from symsvm.compiler.ops import KernelMatvec, factor
+from symsvm.evaluation import evaluator as oracles
+from symsvm.evaluation.cross_matrix import TiledCrossMatrix
+from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.graphs.dtypes import widen
 
 PLAIN = get_mode("FAST_COMPILE").excluding("symsvm")
 FORMS = {name: kernel for name, (kernel, _) in KERNELS.items()} | PAIRS
@@ -405,8 +405,8 @@ def test_pairs(storage, monkeypatch):
     rng = np.random.default_rng(1)
     A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.5) for n in (70, 600))
     sides = (A, B) if storage == "dense" else map(scipy.sparse.csr_matrix, (A, B))
-    pairs = Oracle(RBF(0.8)).pairs(*sides)
-    assert isinstance(pairs, Pairs)
+    pairs = KernelEvaluator(RBF(0.8)).between(*sides)
+    assert isinstance(pairs, TiledCrossMatrix)
     K = plain(RBF(0.8), A, B)
     for rows, columns in CHOICES.values():
         check_chosen(pairs, K, rows, columns)
@@ -457,7 +457,7 @@ def check_bits(pairs):
 
 @pytest.mark.parametrize("kernel", [RBF(0.8), farthest, SPARSE_KERNELS["weights"]], ids=["rbf", "farthest", "weights"])
 def test_oracles_without_loops_of_their_own(kernel):
-    made = Oracle(kernel, mode="FAST_COMPILE").pairs(scipy.sparse.csr_matrix(SPARSE), OTHER)
+    made = KernelEvaluator(kernel, mode="FAST_COMPILE").between(scipy.sparse.csr_matrix(SPARSE), OTHER)
     K = plain(kernel, SPARSE, OTHER)
     for rows, columns in [(None, None), ([2, 2, 0], [4, 1]), ([], [1]), ([1], [])]:
         right = chosen(K, rows, columns)
@@ -471,8 +471,8 @@ def test_pairs_in_another_type_have_the_form_that_they_were_bound_with():
     points = scipy.sparse.random(1200, 6, density=0.5, random_state=0, format="csr")
     scale = np.linspace(0.5, 2.0, 6)
     kernel = pair_kernel(lambda x, z, scale: pt.exp(-((x / scale - z / scale) ** 2).sum()), scale=scale)
-    double = Oracle(kernel).pairs(points, points)
-    single = Oracle(kernel, dtype="float32").like(double)
+    double = KernelEvaluator(kernel).between(points, points)
+    single = KernelEvaluator(kernel, dtype="float32").like(double)
     assert double.kinds == (("dense", "dense"),)
     assert not double.is_centred
     assert not single.is_centred

@@ -7,8 +7,8 @@ from pytensor.scan import scan
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.sort import ArgSortOp
 
-from symsvm import internals
-from symsvm.compiler import function
+from symsvm._lib import compat as internals
+from symsvm.compiler.functions import function
 
 RNG = np.random.default_rng(0)
 DTYPES = ("float32", "float64")

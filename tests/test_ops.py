@@ -17,16 +17,16 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 
 from symsvm import RBF, Precomputed, pair_kernel, sum_over
-from symsvm.compiler import function, value_and_grad
-from symsvm.dtypes import retype
-from symsvm.graphs import leaves, signature
-from symsvm.matvec import form_of, kernel_matvec
+from symsvm.compiler.functions import function, value_and_grad
+from symsvm.compiler.lifting import lift, tile
+from symsvm.compiler.matvec import form_of, kernel_matvec
+from symsvm.compiler.ops import KernelGram, KernelMatvec, NotElementwise, ScalarFunction, factor
+from symsvm.compiler.ops import scalar_function as tables
+from symsvm.compiler.ops.tiles import _scope
+from symsvm.compiler.ops.vector_math import FLOATS
+from symsvm.graphs.dtypes import retype
+from symsvm.graphs.structure import leaves, signature
 from symsvm.objectives import CSVC
-from symsvm.ops import KernelGram, KernelMatvec, NotElementwise, ScalarFunction, factor
-from symsvm.ops import scalar_function as tables
-from symsvm.ops.tiles import _scope
-from symsvm.ops.vector_math import FLOATS
-from symsvm.rewrites import lift, tile
 
 AS_WRITTEN = Mode(linker="py", optimizer=None)
 PLAIN = get_mode("FAST_COMPILE").excluding("symsvm")

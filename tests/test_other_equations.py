@@ -18,23 +18,22 @@ from symsvm import (
     Linear,
     Polynomial,
     PrimalRisk,
+    QuadraticProgram,
     compile,
-    csvc,
     grad,
     hard_margin,
     soft_margin,
     solve,
-    svr,
 )
-from symsvm.certificate import certify_svc, infeasibility
-from symsvm.compiler import function
+from symsvm.compiler.functions import function
 from symsvm.data import signs
-from symsvm.dictionary import OTHERS
 from symsvm.objectives import PerceptronRisk, dual, lagrangian, losses, primal, primal_risk
-from symsvm.solvers.interior_point import interior_point
-from symsvm.solvers.maximal_violating_pair import row
-from symsvm.solvers.primal_qp import quadratic_program
-from symsvm.sums import each
+from symsvm.objectives.certificate import certify_svc, infeasibility
+from symsvm.objectives.sums import each
+from symsvm.paper.dictionary import OTHERS
+from symsvm.solvers.qp.clarabel import interior_point
+from symsvm.solvers.qp.primal_qp import quadratic_program
+from symsvm.solvers.textbook.maximal_violating_pair import row
 
 SIGMA, C, B, EPSILON = 0.8, 1.5, 0.3, 0.2
 PROBLEM = PROBLEMS["overlapping"]
@@ -234,7 +233,7 @@ def test_the_soft_margin_and_its_intercept():
 def test_regression():
     """Eq. 002:2.5, 002:2.9, 002:2.10, 002:2.13, 002:2.14, 002:2.16, 002:2.17, 002:2.18."""
     X, m = PROBLEM.X, 12
-    qp = svr(TARGETS, C, EPSILON)
+    qp = QuadraticProgram.svr(TARGETS, C, EPSILON)
     plus, minus = RNG.uniform(0, C, m), RNG.uniform(0, C, m)
     minus *= plus.sum() / minus.sum()
     objective = KernelDual(qp, X, Linear())
@@ -277,7 +276,7 @@ def test_steps_of_smo_are_those_of_algorithm_1():
     """Document 003's Algorithm 1 by loops, with the curvature of Eq. 002:7.3 in its line 9."""
     X, y, m = PROBLEM.X, PROBLEM.y, 12
     K = oracles.gram(X, X, k)
-    program = compile(KernelDual(csvc(y, C), X, RBF(SIGMA)), "smo", mode="FAST_COMPILE")
+    program = compile(KernelDual(QuadraticProgram.c_svc(y, C), X, RBF(SIGMA)), "smo", mode="FAST_COMPILE")
     alpha, g = np.zeros(m), np.ones(m)
     low, high = [min(0.0, y_i * C) for y_i in y], [max(0.0, y_i * C) for y_i in y]
     for (z, _, _, _), _ in zip(program.steps(program.first()), range(15), strict=False):

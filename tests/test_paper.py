@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from symsvm import RBF, Linear, Precomputed, Sigmoid, SVM_parallel, pair_kernel
-from symsvm.compiler import function
+from symsvm.compiler.functions import function
 
 PROBLEM = overlapping(m=16)
 X, y, C, SIGMA = PROBLEM.X, PROBLEM.y, PROBLEM.C, 0.8

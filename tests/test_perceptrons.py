@@ -5,10 +5,21 @@ import pytensor.tensor as pt
 import pytest
 from problems import MODES
 
-from symsvm import RBF, SVC, KernelDual, Linear, compile, csvc, hard_margin, kernel_perceptron, perceptron, solve
+from symsvm import (
+    RBF,
+    SVC,
+    KernelDual,
+    Linear,
+    QuadraticProgram,
+    compile,
+    hard_margin,
+    kernel_perceptron,
+    perceptron,
+    solve,
+)
 from symsvm.objectives import PerceptronRisk
-from symsvm.perceptrons import novikoff
 from symsvm.solvers import KernelPerceptron, Perceptron
+from symsvm.solvers.textbook.perceptrons import novikoff
 
 RNG = np.random.default_rng(1)
 CORNERS = RNG.normal(size=(80, 2))
@@ -132,6 +143,6 @@ def test_bad_input_and_bad_pairs():
     with pytest.raises(ValueError, match="'perceptron' is for separation problems.*use 'kernel-perceptron'"):
         solve(PerceptronRisk(X, y, kernel=Linear()), "perceptron")
     with pytest.raises(ValueError, match="'perceptron' is for separation problems.*use 'decomposition' or"):
-        solve(KernelDual(csvc(y, 1.0), X, Linear()), "perceptron")
+        solve(KernelDual(QuadraticProgram.c_svc(y, 1.0), X, Linear()), "perceptron")
     with pytest.raises(ValueError, match="'perceptron' is for separation problems"):
         SVC(solver="perceptron").fit(X, y)

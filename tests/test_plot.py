@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, Polynomial, plot
-from symsvm.plot.canvas import Display
-from symsvm.plot.support import support_of
+from symsvm.inspection.plot.canvas import Display
+from symsvm.inspection.plot.support import support_of
 from symsvm.tuning import tune
 
 X, Y = make_moons(80, noise=0.2, random_state=0)

@@ -12,11 +12,11 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
-from symsvm import RBF, SVR, AdaGrad, GradientDescent, KernelDual, PrimalRisk, compile, csvc, solve, svr
-from symsvm.compiler import function, grad
+from symsvm import RBF, SVR, AdaGrad, GradientDescent, KernelDual, PrimalRisk, QuadraticProgram, compile, solve
+from symsvm.compiler.functions import function, grad
 from symsvm.data import data_home
+from symsvm.objectives.cutting_planes import CuttingPlanes
 from symsvm.objectives.losses import LOSSES
-from symsvm.tangents import Tangents
 
 RNG = np.random.default_rng(0)
 M = 60
@@ -37,9 +37,9 @@ def dual_optimum(loss, bias, C=C):
     """z* by the general QP solver on the dual, and P* = D*."""
     squared, intercept = loss.startswith("squared"), bias == "free"
     if loss.endswith("hinge"):
-        qp = csvc(SIGNS, C, squared=squared, intercept=intercept)
+        qp = QuadraticProgram.c_svc(SIGNS, C, squared=squared, intercept=intercept)
     else:
-        qp = svr(TARGETS, C, EPSILON, squared=squared, intercept=intercept)
+        qp = QuadraticProgram.svr(TARGETS, C, EPSILON, squared=squared, intercept=intercept)
     K = X @ X.T + (bias == "embedded")
     H = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
     z = oracles.qp(H, qp.p, qp.lower, qp.upper, *((np.ones(qp.n),) if intercept else ()))
@@ -150,7 +150,7 @@ def test_equations_of_the_seed(mode):
 
 def test_adagrad_on_a_dual_projects_in_its_own_metric():
     """In the Euclidean one it would end at a wrong point; a smooth W needs no average, and bounds are met exactly."""
-    dual = KernelDual(csvc(SIGNS, 1.0), X, RBF(1.0))
+    dual = KernelDual(QuadraticProgram.c_svc(SIGNS, 1.0), X, RBF(1.0))
     solution = compile(dual, AdaGrad(), mode="FAST_COMPILE").run(tol=1e-4)
     assert solution.certificate.status == "optimal"
     assert solution.W == pytest.approx(solve(dual, tol=1e-8).W, abs=1e-6)
@@ -163,7 +163,7 @@ def test_tangents_never_cut_into_a_convex_function():
     def f(x):
         return abs(x[0]) + 0.5 * (x - a) @ (x - a)
 
-    tangents, least = Tangents(np.ones(2), -5.0, 5.0), f(np.array([0.0, -2.0]))
+    tangents, least = CuttingPlanes(np.ones(2), -5.0, 5.0), f(np.array([0.0, -2.0]))
     bounds = []
     for _ in range(200):
         x = RNG.normal([0.0, -2.0], 0.01)

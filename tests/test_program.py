@@ -14,9 +14,9 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
 from symsvm import CSVC, RBF, Laplacian, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
-from symsvm.compiler import MODES as BACKENDS
-from symsvm.compiler import function, resolve_mode
-from symsvm.spectrum import lambda_max
+from symsvm.compiler.functions import MODES as BACKENDS
+from symsvm.compiler.functions import function, resolve_mode
+from symsvm.evaluation.spectrum import lambda_max
 
 RNG = np.random.default_rng(2)
 M = 6
@@ -315,7 +315,7 @@ def test_unknown_and_missing_backends(monkeypatch):
 def test_the_next_process_finds_the_compiled_graph(monkeypatch):
     x = pt.dvector("x")
     for hits in (0, 1):  # the first may find it as well
-        monkeypatch.setattr("symsvm.compiler._COMPILED", {})
+        monkeypatch.setattr("symsvm.compiler.functions._COMPILED", {})
         compiled = function([x], pt.sqrt(x**2 + 3.0).sum())
         assert compiled(np.ones(4)) == 8.0
         stats = compiled.function.vm.jit_fn.stats
@@ -341,9 +341,9 @@ def test_a_gram_matrix_that_does_not_fit_is_tiled_and_nothing_else_changes(mode)
     np.testing.assert_allclose(second.lam, first.lam, atol=1e-9)
     assert second.W == pytest.approx(first.W, rel=1e-10)
     lam, values = np.zeros(1200), [data["X"], data["y"], *whole._values([])]
-    assert whole.machine.fits(lam, values)
-    assert not tiled.machine.fits(lam, values)
-    graphs = {fits: tiled.machine.plan(fits)[2] for fits in (True, False)}
+    assert whole.functions.fits(lam, values)
+    assert not tiled.functions.fits(lam, values)
+    graphs = {fits: tiled.functions.plan(fits)[2] for fits in (True, False)}
     ops = {fits: {type(node.op).__name__ for node in toposort(graphs[fits])} for fits in graphs}
     assert "KernelMatvec" in ops[False]
     assert "KernelMatvec" not in ops[True]
@@ -352,7 +352,7 @@ def test_a_gram_matrix_that_does_not_fit_is_tiled_and_nothing_else_changes(mode)
 def test_a_small_problem_keeps_its_gram_matrix_in_any_memory():
     objective, data = svc(50)
     program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", memory=2**22)
-    assert program.machine.fits(data["start"], [data["X"], data["y"], *program._values([])])
+    assert program.functions.fits(data["start"], [data["X"], data["y"], *program._values([])])
 
 
 def test_memory_must_hold_a_tile():
@@ -371,7 +371,7 @@ def test_float32_computes_in_float32_and_certifies_in_float64(mode):
     double = compile(objective, ProjectedGradient(), mode=mode)
     first, second = (program.run(**data, tol=1e-2, max_iter=5000) for program in (single, double))
     assert first.lam.dtype == "float32"
-    assert {v.dtype for v in ancestors(single.machine.step) if hasattr(v, "dtype")} <= {
+    assert {v.dtype for v in ancestors(single.functions.step) if hasattr(v, "dtype")} <= {
         "float32",
         "int8",
         "int64",
@@ -402,7 +402,7 @@ def test_a_loop_that_stays_computes_in_another_type():
     )
     objective = Objective(((lam - 0.3) ** 2).sum() + 0.01 * product, variable=lam, upper=1.0)
     program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", dtype="float32")
-    loops = [v.owner.op for v in ancestors(program.machine.step) if v.owner and isinstance(v.owner.op, Scan)]
+    loops = [v.owner.op for v in ancestors(program.functions.step) if v.owner and isinstance(v.owner.op, Scan)]
     assert {v.dtype for loop in loops for v in loop.inner_inputs if v.dtype.startswith("float")} == {"float32"}
     solution = program.run([0.5, 0.9, 0.1], tol=1e-3, max_iter=5)
     assert (solution.lam.dtype, solution.certificate.status) == ("float32", "stationary")
@@ -417,7 +417,7 @@ def test_objectives_of_one_structure_share_one_compilation():
     for C, sigma in ((1.0, 0.5), (10.0, 2.5)):
         objective, data = svc(40, C, RBF(sigma))
         program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE")
-        machines.add(id(program.machine))
+        machines.add(id(program.functions))
         found.append(program.run(**data, max_iter=3).W)
     alone, _ = svc(40, pt.constant(C), RBF(pt.constant(sigma)))
     other = compile(alone, ProjectedGradient(), mode="FAST_COMPILE").run(**data, max_iter=3)
@@ -425,8 +425,8 @@ def test_objectives_of_one_structure_share_one_compilation():
     assert found[0] != found[1]
     assert len(machines) == 1
     objective, _ = svc(40, kernel=Linear())
-    assert id(compile(objective, ProjectedGradient(), mode="FAST_COMPILE").machine) not in machines
-    assert id(compile(svc(40)[0], ProjectedGradient(0.1), mode="FAST_COMPILE").machine) not in machines
+    assert id(compile(objective, ProjectedGradient(), mode="FAST_COMPILE").functions) not in machines
+    assert id(compile(svc(40)[0], ProjectedGradient(0.1), mode="FAST_COMPILE").functions) not in machines
 
 
 def test_functions_of_one_structure_share_one_compilation():
@@ -458,7 +458,7 @@ def test_a_kernel_without_tiles_says_what_it_needs():
 def test_float32_keeps_the_one_product_of_the_quadratic_form():
     objective, _ = svc(30)
     for dtype in ("float32", "float64"):
-        machine = compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE", dtype=dtype).machine
+        machine = compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE", dtype=dtype).functions
         _, _, step = machine.plan(True)
         assert sum(isinstance(node.op, Dot) for node in toposort(step)) == 1
 
@@ -468,7 +468,7 @@ def test_a_sum_over_features_needs_room_for_the_matrix_alone():
     objective, data = svc(600, kernel=Laplacian(0.5))
     values = [data["X"], data["y"], 0.5, 1.0]
     fits = {
-        mode: compile(objective, ProjectedGradient(), mode=mode, memory=2**22).machine.fits(data["start"], values)
+        mode: compile(objective, ProjectedGradient(), mode=mode, memory=2**22).functions.fits(data["start"], values)
         for mode in ("NUMBA", "FAST_COMPILE")
     }
     assert fits == {"NUMBA": True, "FAST_COMPILE": False}

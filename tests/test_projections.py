@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from problems import MODES
 from pytensor.graph.traversal import applys_between
 
-from symsvm.certificate import infeasibility, multiplier
-from symsvm.compiler import function, grad
-from symsvm.projections import P, Pi, box_section
+from symsvm.compiler.functions import function, grad
+from symsvm.objectives.certificate import infeasibility, multiplier
+from symsvm.objectives.projections import P, Pi, box_section
 
 
 @pytest.fixture(scope="module", params=MODES)

@@ -17,12 +17,12 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
 from symsvm import RBF, Linear, grad, pair_kernel, sum_over
-from symsvm.compiler import hoist, value_and_grad
+from symsvm.compiler.functions import hoist, value_and_grad
+from symsvm.compiler.lifting import lift
+from symsvm.compiler.ops import KernelMatvec
+from symsvm.compiler.rewrites.quadratic import QuadraticForm, is_symmetric, quadratic_form
 from symsvm.objectives import dual
-from symsvm.ops import KernelMatvec
-from symsvm.rewrites import lift
-from symsvm.rewrites.quadratic import QuadraticForm, is_symmetric, quadratic_form
-from symsvm.sums import each
+from symsvm.objectives.sums import each
 
 PLAIN = get_mode("FAST_COMPILE").excluding("symsvm")
 X, Z = pt.dmatrix("X"), pt.dmatrix("Z")

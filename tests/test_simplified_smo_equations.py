@@ -5,8 +5,17 @@ import pytensor.tensor as pt
 import pytest
 from problems import MODES
 
-from symsvm.compiler import function
-from symsvm.solvers.simplified_smo import Point, clipped, errors, limits, partner, threshold, unclipped, violates
+from symsvm.compiler.functions import function
+from symsvm.solvers.textbook.simplified_smo import (
+    Point,
+    clipped,
+    errors,
+    limits,
+    partner,
+    threshold,
+    unclipped,
+    violates,
+)
 
 C, B, K_II, K_JJ, K_IJ = 1.5, 0.2, 1.1, 0.9, 0.3
 # lam_i, lam_j, y_i, y_j, E_i, E_j: bounds and signs in all combinations.

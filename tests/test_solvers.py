@@ -20,21 +20,18 @@ from symsvm import (
     Linear,
     Objective,
     PrimalRisk,
+    QuadraticProgram,
     SimplifiedSMO,
     compile,
-    csvc,
     hard_margin,
     list_solvers,
-    nu_svc,
-    nu_svr,
     soft_margin,
     solve,
-    svr,
 )
-from symsvm.compiler import function
-from symsvm.solvers.card import PROBLEMS as KINDS
+from symsvm.compiler.functions import function
 from symsvm.solvers.registry import SOLVERS
-from symsvm.solvers.simplified_smo import drawn
+from symsvm.solvers.solver_info import PROBLEMS as KINDS
+from symsvm.solvers.textbook.simplified_smo import drawn
 
 NAMES = [card.name for card in list_solvers("dual")]
 # Those with a JAX test of their own, to the optimum, are in test_accelerated_gradient and test_equations.
@@ -121,10 +118,10 @@ def test_the_reference_agrees_with_the_fast_solver(name, dual):
 @pytest.mark.parametrize(
     ("name", "dual"),
     [
-        ("smo", csvc(Y[:12], 1.0, intercept=False)),
-        ("smo", nu_svr(TARGETS[:12], 1.0, 0.4)),
-        ("smo", svr(TARGETS[:12], 1.0, 0.1)),
-        ("smo-simplified", nu_svc(Y[:12], 0.4)),
+        ("smo", QuadraticProgram.c_svc(Y[:12], 1.0, intercept=False)),
+        ("smo", QuadraticProgram.nu_svr(TARGETS[:12], 1.0, 0.4)),
+        ("smo", QuadraticProgram.svr(TARGETS[:12], 1.0, 0.1)),
+        ("smo-simplified", QuadraticProgram.nu_svc(Y[:12], 0.4)),
     ],
 )
 def test_smo_with_no_equality_with_two_and_with_two_variables_a_point(name, dual):
@@ -136,7 +133,10 @@ def test_smo_with_no_equality_with_two_and_with_two_variables_a_point(name, dual
 def test_smo_in_the_papers_symbols(name):
     """CSVC over lam and y, and KernelDual over z = y lam: the same pairs, the same optimum."""
     lam, A, y = pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
-    program, dual = compile(CSVC(lam, A, y, 1.0, KERNEL), name, mode="FAST_COMPILE"), csvc(Y[:12], 1.0)
+    program, dual = (
+        compile(CSVC(lam, A, y, 1.0, KERNEL), name, mode="FAST_COMPILE"),
+        QuadraticProgram.c_svc(Y[:12], 1.0),
+    )
     objective = KernelDual(dual, X[:12], KERNEL)
     few = program.run(np.zeros(12), X=X[:12], y=Y[:12], max_iter=FEW)
     np.testing.assert_allclose(few.lam * Y[:12], solve(objective, name, max_iter=FEW).lam, atol=1e-8)
@@ -169,10 +169,10 @@ def test_draws_are_even_and_the_same_everywhere():
 
 
 def test_an_indefinite_kernel_ends_stationary_or_is_refused():
-    objective = KernelDual(csvc(Y, 1.0), X, KERNELS["sigmoid"][0])
+    objective = KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, KERNELS["sigmoid"][0])
     solution = solve(objective, "smo", mode="FAST_COMPILE")
     assert solution.certificate.status == "stationary"
-    strong = KernelDual(csvc(Y, 1.0), X, -1.0 * Linear())
+    strong = KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, -1.0 * Linear())
     with pytest.raises(ValueError, match="positive semi-definite matrix, and this one has the eigenvalue"):
         solve(strong, "qp")
 
@@ -182,7 +182,7 @@ def test_an_indefinite_kernel_ends_stationary_or_is_refused():
 
 def test_soft_margin_is_the_dual_of_the_dual():
     solution = soft_margin(X, Y, 1.0)
-    dual = solve(KernelDual(csvc(Y, 1.0), X, Linear()), "qp", tol=1e-6)
+    dual = solve(KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, Linear()), "qp", tol=1e-6)
     assert solution.certificate.status == "optimal"
     assert solution.W == pytest.approx(dual.W, abs=1e-7)
     np.testing.assert_allclose(solution.theta, X.T @ (solution.lam * Y), atol=1e-6)
@@ -231,7 +231,7 @@ def test_cards_say_what_there_is():
 
 
 def test_unknown_names_and_unsuitable_pairs_say_what_to_do():
-    objective = KernelDual(csvc(Y, 1.0), X, KERNEL)
+    objective = KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, KERNEL)
     with pytest.raises(ValueError, match="got 'smo-simplifed'; 'smo-simplified'\\?"):
         solve(objective, "smo-simplifed")
     with pytest.raises(ValueError, match="'smo' is for dual problems, and this is a primal .*: use 'adagrad'"):

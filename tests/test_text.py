@@ -220,7 +220,7 @@ HEADS = (
 
 
 def written(path, head, arrays):
-    from symsvm.files.archive import write_archive
+    from symsvm.io.models.archive import write_archive
 
     with open(path, "wb") as file:
         write_archive(file, head, arrays)

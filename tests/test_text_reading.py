@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from symsvm.data import DataError
-from symsvm.text import read, trees
+from symsvm.io.text import trees
+from symsvm.text import read
 
 TREE = {
     "news-train/ice/1": b"a goal on ice",

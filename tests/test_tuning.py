@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 
 from symsvm import RBF, SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, plot
 from symsvm.data import Scaling
+from symsvm.model_selection.halving import rounds_of
 from symsvm.tuning import tune
-from symsvm.tuning.halving import rounds_of
 
 X, Y = make_moons(150, noise=0.3, random_state=0)
 NAMES = np.array(["no", "yes"])[Y]

@@ -53,7 +53,7 @@ def benchmark(file, settings, turns, out):
 def _scaled(X, scale):
     if scale in (None, "none"):
         return X
-    from symsvm.data import Scaling
+    from symsvm.io.data import Scaling
 
     X = X if scale == "maxabs" else filled(X, f"--scale {scale}")
     return Scaling(SCALES[scale]).fit_transform(X)

@@ -17,7 +17,7 @@ __all__ = ["listed", "portrayed", "rewritten", "warned"]
 
 def listed(out):
     """Show the named sets, and whether their files are here."""
-    from symsvm.data import SETS, data_home
+    from symsvm.io.data import SETS, data_home
 
     home, rows, sets = data_home(), [], {}
     for name, entry in SETS.items():
@@ -48,7 +48,7 @@ def _portrait(file, options):
     constant = int(np.sum(low == high))
     found |= {"least": low.min(), "greatest": high.max(), "constant_features": constant}
     if os.path.exists(file):
-        from symsvm.data.formats import format_of
+        from symsvm.io.data.formats import format_of
 
         found["format"] = options.get("format") or format_of(file)
     lines = [("format", found.get("format")), ("held as", found["storage"])]
@@ -89,7 +89,7 @@ def warned(found, low, high):
 
 def rewritten(out, file, options, output, labels_output, scale, like):
     """Write the points of a file to another one, scaled if asked."""
-    from symsvm.data import Scaling, write
+    from symsvm.io.data import Scaling, write
 
     check_path(output)
     check_path(labels_output)

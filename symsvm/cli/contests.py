@@ -20,7 +20,7 @@ _HEAD = ("algorithm", "model", "above P*", "score", "seconds", "vectors", "gap",
 
 def compared(names, directory, options, out):
     """Run the contest, show a table for each problem, and write the report if there is a directory for it."""
-    from symsvm import comparison
+    from symsvm.inspection import comparison
 
     if directory is not None:
         prepare()
@@ -49,7 +49,7 @@ def compared(names, directory, options, out):
 
 def _check_algorithms(asked, problems, mode):
     """Refuse, before any work, a name that suits none of the problems."""
-    from symsvm.comparison.contestants import contestants
+    from symsvm.inspection.comparison.contestants import contestants
 
     known = dict.fromkeys(name for problem in problems for _, name, _ in contestants(problem, mode))
     for name in asked:
@@ -58,7 +58,7 @@ def _check_algorithms(asked, problems, mode):
 
 
 def _contest(problem, run, out):
-    from symsvm.comparison import contest
+    from symsvm.inspection.comparison import contest
 
     if not out.draws:
         yield from contest(problem, **run)
@@ -71,8 +71,8 @@ def _contest(problem, run, out):
 
 def problem_of(name, options):
     """A built-in problem, or one made of a file or of a data set."""
-    from symsvm.comparison import PROBLEMS, Problem, problem
-    from symsvm.data import SETS, signs, standardise
+    from symsvm.inspection.comparison import PROBLEMS, Problem, problem
+    from symsvm.io.data import SETS, signs, standardise
     from symsvm.kernels import RBF, Linear
 
     if name in PROBLEMS and not os.path.exists(name):

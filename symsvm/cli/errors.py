@@ -37,8 +37,8 @@ class BadData(click.ClickException):
 
 def translated(error):
     """The failure of a command as a `ClickException`, None for what is a fault of the program itself."""
-    from symsvm.data import DataError, DownloadError
-    from symsvm.files import ModelFileError
+    from symsvm.io.data import DataError, DownloadError
+    from symsvm.io.models import ModelFileError
 
     if isinstance(error, (DataError, DownloadError, ModelFileError)):
         return BadData(sentence_of(error))

@@ -21,9 +21,9 @@ def model_explained(model, form, path, out):
     if path is None:
         out.show("", *([_HEADING, ""] if document["model"]["kernel"] else []), document["explanation"])
     else:
-        from symsvm.replacement import replacing
+        from symsvm._lib.atomic_write import atomic_write
 
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(document["explanation"].encode())
         document["output"] = path
         out.show(f"written to {path}")
@@ -42,7 +42,7 @@ def _explanation(machine, form):
 
 def decision_explained(model, file, data, row, top, out):
     """Show the terms of the decisions that speak for or against the label that a model gives to one point."""
-    from symsvm.contribution import contributions
+    from symsvm.inspection.contributions import contributions
 
     table = table_for(model, file, data, supervised=False)
     X = fitting(model, table)

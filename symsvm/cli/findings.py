@@ -88,7 +88,7 @@ def _shown(value):
 
 def drawn(tuning, names, prefix, path):
     """Draw the scores over the first two parameters; the others are those of the best cell."""
-    from symsvm import plot
+    from symsvm.inspection import plot
 
     display = plot.surface(tuning, parameters=[prefix + name for name in names[:2]])
     ax = display.ax_

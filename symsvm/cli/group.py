@@ -9,10 +9,10 @@ import sys
 
 import click
 
+from symsvm import __version__
+from symsvm._lib.interrupts import is_interrupt
 from symsvm.cli.errors import DONE, BadData, Interrupted, translated
 from symsvm.cli.output import visible
-from symsvm.interrupts import is_interrupt
-from symsvm.version import __version__
 
 __all__ = ["COMMANDS", "Command", "Program", "program"]
 

@@ -36,7 +36,7 @@ def read_table(
     supervised, targets : whether there have to be labels, and whether they are a regression's targets.
     is_gram : whether the rows are a kernel's; LIBSVM's text has their numbers in front, as the feature 0.
     """
-    from symsvm import data
+    from symsvm.io import data
 
     name = os.path.basename(file)
     if text_column is not None and not text:
@@ -68,7 +68,7 @@ def read_table(
 
 def _check(file, X, y):
     """What the readers leave to those who use the labels."""
-    from symsvm.data import DataError
+    from symsvm.io.data import DataError
 
     if not X.shape[1]:
         raise DataError(file, "it holds labels and no features.")
@@ -77,7 +77,7 @@ def _check(file, X, y):
 
 
 def _read(file, form, labels, supervised, *, n_features, **options):
-    from symsvm import data
+    from symsvm.io import data
 
     labels = _column(labels)
     if labels is None and supervised and form in ("csv", "npy", "parquet"):
@@ -113,7 +113,7 @@ def _column(labels):
 
 def _named(file, *, texts):
     """A named set as (training part, test part or None); with ":test" behind its name, the test part alone."""
-    from symsvm.data import SETS, load
+    from symsvm.io.data import SETS, load
 
     name, _, part = file.partition(":")
     if (SETS[name].kind == "posts") != texts:
@@ -131,7 +131,7 @@ def _named(file, *, texts):
 @functools.lru_cache(maxsize=1)  # what one reading finds is asked for twice, to train on and to test with
 def _texts(file, column, labels):
     """The texts to train on and to test with (None if there are none) of a file, a folder or a named set."""
-    from symsvm import text
+    from symsvm.io import text
 
     if not os.path.exists(file):
         return _named(file, texts=True)
@@ -143,7 +143,7 @@ def _texts(file, column, labels):
 
 def held_out_table(file, train, *, limit=None, **options):
     """Read points or texts to test with; without `file`, the test part of what was trained on, None if it has none."""
-    from symsvm import data
+    from symsvm.io import data
 
     if file is not None:
         return read_table(file, limit=limit, **options)
@@ -157,7 +157,7 @@ def held_out_table(file, train, *, limit=None, **options):
 
 def table_for(model, file, data, *, supervised):
     """Read a file for a fitted model, which knows whether it takes texts; `data` are the options of the reader."""
-    from symsvm.text import is_text
+    from symsvm.io.text import is_text
 
     if is_text(model):
         if not supervised and (isinstance(file, StandardInput) or file.endswith(".txt")):
@@ -180,7 +180,7 @@ def check_width(table, d):
 
 def fitting(model, table):
     """The points of a table as a fitted model takes them, which has to know their features."""
-    from symsvm.data import Scaling
+    from symsvm.io.data import Scaling
 
     if isinstance(table.X, list):
         return table.X

@@ -48,7 +48,7 @@ def keep(model, path, *, rescue=False, **options):
 
     `rescue` keeps a model that was trained for long, and that the format cannot hold, in a native file.
     """
-    from symsvm.files import ModelFileError, save
+    from symsvm.io.models import ModelFileError, save
 
     try:
         save(model, path, **options)
@@ -62,7 +62,7 @@ def keep(model, path, *, rescue=False, **options):
 
 def _rescued(model, path):
     """Write a model to a native file, where there is none of that name, and say so."""
-    from symsvm.files import save
+    from symsvm.io.models import save
 
     other = path.with_suffix(".symsvm")
     if path.suffix == ".symsvm" or other.exists():
@@ -73,7 +73,7 @@ def _rescued(model, path):
 
 def opened(path, trusted=(), n_features=None):
     """Read a model."""
-    from symsvm.files import load
+    from symsvm.io.models import load
 
     return load(path, trusted=trusted, n_features=n_features)
 

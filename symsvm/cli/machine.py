@@ -110,14 +110,14 @@ def _weights(given, y):
 def pipeline_of(estimator, scale, text=False):
     """The estimator behind a scaling or, for texts, behind TF-IDF; or alone."""
     if text:
-        from symsvm.text import classifier
+        from symsvm.io.text import classifier
 
         return classifier().set_params(svm=estimator)
     if scale in (None, "none"):
         return estimator
     from sklearn.pipeline import make_pipeline
 
-    from symsvm.data import Scaling
+    from symsvm.io.data import Scaling
 
     return make_pipeline(Scaling(SCALES[scale]), estimator)
 

@@ -34,7 +34,7 @@ def _pictures(model, X, y, directory, scores):
         return [_predicted(model, X, y, directory / "predictions.png")]
     paths = []
     if scores.get("roc_auc") is not None:
-        from symsvm import plot
+        from symsvm.inspection import plot
 
         paths.append(_saved(plot.roc(model, X, y).figure_, directory / "roc.png"))
         paths.append(_saved(plot.precision_recall(model, X, y).figure_, directory / "precision_recall.png"))

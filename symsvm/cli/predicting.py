@@ -77,9 +77,9 @@ def written(found, path, out):
     if found.what is not None:
         document |= {"columns": found.names, found.what: found.columns}
     if path is not None:
-        from symsvm.replacement import replacing
+        from symsvm._lib.atomic_write import atomic_write
 
-        with replacing(Path(path)) as file:
+        with atomic_write(Path(path)) as file:
             file.write("".join(f"{line}\n" for line in _lines(found)).encode())
     else:
         for line in _lines(found):

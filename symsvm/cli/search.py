@@ -50,7 +50,7 @@ class Search:
 
     def run(self):
         """Search and report; say whether the search was whole and the model, if one is kept, converged."""
-        from symsvm.tuning import tune
+        from symsvm.model_selection import tune
 
         s, output = self.settings, self.output
         _check_scoring(s["scoring"])

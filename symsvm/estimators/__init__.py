@@ -3,7 +3,7 @@
 from symsvm.estimators.classifiers import SVC, NuSVC
 from symsvm.estimators.linear_classifier import LinearSVC
 from symsvm.estimators.linear_regressor import LinearSVR
-from symsvm.estimators.outliers import OneClassSVM
+from symsvm.estimators.one_class import OneClassSVM
 from symsvm.estimators.regressors import SVR, NuSVR
 
 __all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"]

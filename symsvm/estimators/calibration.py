@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
 
-from symsvm.validation import choice
+from symsvm._lib.validation import choice
 
 __all__ = ["Calibration", "platt"]
 

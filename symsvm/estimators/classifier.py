@@ -7,17 +7,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.validation import choice
+from symsvm.estimators.base import votes
 from symsvm.estimators.calibration import Calibration
-from symsvm.estimators.certified import votes
-from symsvm.estimators.machine import KernelMachine
+from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.weights import weighted_classes
-from symsvm.solvers.one_vs_one import solve_pairs
-from symsvm.validation import choice
+from symsvm.solvers.decomposition.one_vs_one import solve_pairs
 
 __all__ = ["Classifier"]
 
 
-class Classifier(ClassifierMixin, KernelMachine):
+class Classifier(ClassifierMixin, KernelEstimator):
     """What both classifiers do: one problem for each pair of classes, or for each class against the rest."""
 
     def fit(self, X, y, sample_weight=None):

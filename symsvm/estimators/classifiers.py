@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from symsvm._lib.validation import number
 from symsvm.estimators.classifier import Classifier
-from symsvm.objectives import csvc, machine_dual, nu_svc
-from symsvm.shortfall import warn_of_convergence
-from symsvm.validation import number
+from symsvm.objectives import QuadraticProgram
+from symsvm.objectives.machine_dual import MachineDual
+from symsvm.solvers.convergence import warn_convergence
 
 __all__ = ["SVC", "NuSVC"]
 
@@ -96,10 +97,12 @@ class SVC(Classifier):
         self.mode = mode
 
     def _program(self, signs, weights):
-        return csvc(signs, number(self.C, "C", positive=True) * weights, intercept=self._intercept == "free")
+        return QuadraticProgram.c_svc(
+            signs, number(self.C, "C", positive=True) * weights, intercept=self._intercept == "free"
+        )
 
     def _dual(self, kernel):
-        return machine_dual.csvc(kernel, self.C, intercept=self._intercept == "free")
+        return MachineDual.c_svc(kernel, self.C, intercept=self._intercept == "free")
 
 
 class NuSVC(Classifier):
@@ -166,14 +169,14 @@ class NuSVC(Classifier):
 
     def _program(self, signs, weights):
         if self.class_weight is None:
-            return nu_svc(signs, self.nu, weights)
+            return QuadraticProgram.nu_svc(signs, self.nu, weights)
         # Class weights mean to make classes unequal: where nu is too much for the lighter one, all of it is at bounds.
         lighter = min(weights[signs > 0], weights[signs < 0], key=np.sum)
         # In units of the lighter class's weights: tol is a difference of sums of them.
-        return nu_svc(signs, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
+        return QuadraticProgram.nu_svc(signs, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
 
     def _dual(self, kernel):
-        return machine_dual.nu_svc(kernel, self.nu)
+        return MachineDual.nu_svc(kernel, self.nu)
 
     def _scaled(self, solution):
         """The coefficients and the intercept of f / rho; of f where the margin is nothing to divide by."""
@@ -203,7 +206,7 @@ class NuSVC(Classifier):
     def _keep(self, X, support, solutions):
         super()._keep(X, support, solutions)
         if self._lacks_margin():
-            warn_of_convergence(
+            warn_convergence(
                 f"nu={self.nu:g} is too small for these points and this kernel: at the optimum the margin is 0, as far "
                 f"as tol={self.tol:g} tells, and nothing tells classes apart. Take a larger nu, or another kernel."
             )

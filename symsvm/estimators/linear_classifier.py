@@ -10,12 +10,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.validation import choice, count, number
+from symsvm.estimators.base import votes
 from symsvm.estimators.calibration import Calibration
-from symsvm.estimators.certified import votes
 from symsvm.estimators.linear_machine import LinearMachine
 from symsvm.estimators.weights import class_weights, sample_weights, weighted_classes
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
-from symsvm.validation import choice, count, number
 
 __all__ = ["LinearSVC"]
 

@@ -4,14 +4,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from symsvm.estimators.certified import Certified
+from symsvm._lib.validation import choice, number
+from symsvm.estimators.base import CertifiedEstimator
 from symsvm.linear import Rows
-from symsvm.validation import choice, number
 
 __all__ = ["LinearMachine"]
 
 
-class LinearMachine(Certified):
+class LinearMachine(CertifiedEstimator):
     """A linear machine, after scikit-learn's rules: the problem's options, and values x.w + b; see `LinearSVC`."""
 
     def __sklearn_tags__(self):

@@ -6,10 +6,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.validation import choice, number
 from symsvm.estimators.linear_machine import LinearMachine
 from symsvm.estimators.weights import sample_weights
 from symsvm.linear import solve_linear
-from symsvm.validation import choice, number
 
 __all__ = ["LinearSVR"]
 

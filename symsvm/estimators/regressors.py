@@ -4,15 +4,16 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm.estimators.machine import KernelMachine
+from symsvm._lib.validation import number
+from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.weights import sample_weights
-from symsvm.objectives import machine_dual, nu_svr, svr
-from symsvm.validation import number
+from symsvm.objectives import QuadraticProgram
+from symsvm.objectives.machine_dual import MachineDual
 
 __all__ = ["SVR", "NuSVR"]
 
 
-class _Regressor(RegressorMixin, KernelMachine):
+class _Regressor(RegressorMixin, KernelEstimator):
     """What both regressors do: one problem, two variables a point."""
 
     def fit(self, X, y, sample_weight=None):
@@ -110,10 +111,10 @@ class SVR(_Regressor):
 
     def _program(self, y, weights):
         C = number(self.C, "C", positive=True) * weights
-        return svr(y, C, self.epsilon, intercept=self._intercept == "free")
+        return QuadraticProgram.svr(y, C, self.epsilon, intercept=self._intercept == "free")
 
     def _dual(self, kernel):
-        return machine_dual.svr(kernel, self.C, self.epsilon, intercept=self._intercept == "free")
+        return MachineDual.svr(kernel, self.C, self.epsilon, intercept=self._intercept == "free")
 
 
 class NuSVR(_Regressor):
@@ -163,10 +164,10 @@ class NuSVR(_Regressor):
         self.mode = mode
 
     def _program(self, y, weights):
-        return nu_svr(y, self.C, self.nu, weights)
+        return QuadraticProgram.nu_svr(y, self.C, self.nu, weights)
 
     def _dual(self, kernel):
-        return machine_dual.nu_svr(kernel, self.C, self.nu)
+        return MachineDual.nu_svr(kernel, self.C, self.nu)
 
     def _offset(self, solution):
         """With the multipliers of alpha and alpha', b + epsilon and b - epsilon."""

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from symsvm.validation import choice
+from symsvm._lib.validation import choice
 
 __all__ = ["class_weights", "sample_weights", "weighted_classes"]
 

@@ -4,11 +4,11 @@ A graph is read as the terms a person would write (`terms`, `reading`), and writ
 (`formula`); `report` gathers what there is to say, and `text`, `picture` and `page` say it.
 """
 
+from symsvm._lib.validation import choice
 from symsvm.explanation.page import page
 from symsvm.explanation.picture import svg
 from symsvm.explanation.report import report
 from symsvm.explanation.text import text
-from symsvm.validation import choice
 
 __all__ = ["explain"]
 

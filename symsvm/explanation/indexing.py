@@ -5,9 +5,9 @@ import re
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape
 
+from symsvm._lib.compat import subscripts
 from symsvm.explanation.terms import Operand
-from symsvm.graphs import varies
-from symsvm.internals import subscripts
+from symsvm.graphs.structure import varies
 
 __all__ = ["length", "read_index", "read_lookup", "read_part"]
 

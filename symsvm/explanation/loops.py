@@ -5,10 +5,10 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
 
+from symsvm.compiler.ops import NotElementwise, factor
+from symsvm.compiler.rewrites.reduce_to_sum import Inner, without
 from symsvm.explanation.formula import Formula
-from symsvm.graphs import varies
-from symsvm.ops import NotElementwise, factor
-from symsvm.rewrites.reduce_to_sum import Inner, without
+from symsvm.graphs.structure import varies
 
 __all__ = ["loops", "not_tiled", "why"]
 

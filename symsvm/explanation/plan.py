@@ -13,12 +13,12 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
 
-from symsvm.compiler import value_and_grad
+from symsvm.compiler.functions import value_and_grad
+from symsvm.compiler.lifting import MEMORY, largest, lift, lower
+from symsvm.compiler.ops import KernelGram, KernelMatvec
+from symsvm.compiler.rewrites.tile import gram
 from symsvm.explanation.loops import not_tiled
-from symsvm.graphs import varies
-from symsvm.ops import KernelGram, KernelMatvec
-from symsvm.rewrites import MEMORY, largest, lift, lower
-from symsvm.rewrites.tile import gram
+from symsvm.graphs.structure import varies
 
 __all__ = ["Plan", "described", "memory_of", "plan_of", "size", "step_of"]
 
@@ -39,7 +39,7 @@ def plan_of(objective, program, originals):
     if program is None:
         step, (lam, *given), extras, memory = _gradient(objective), originals, [], MEMORY
     else:
-        machine = program.machine
+        machine = program.functions
         step, lam, given, extras, memory = machine.step, machine.lam, machine.given, machine.extras, program.memory
     sized = {v: v.type.clone(shape=_shape(original))() for v, original in zip([lam, *given], originals, strict=True)}
     return Plan(

@@ -14,13 +14,13 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 
+from symsvm.compiler.ops import KernelGram, KernelMatvec
+from symsvm.compiler.rewrites.quadratic import QuadraticForm
+from symsvm.compiler.rewrites.reduce_to_sum import last_state
 from symsvm.explanation.indexing import length, read_index, read_lookup, read_part
 from symsvm.explanation.scans import read_loop
 from symsvm.explanation.terms import Operand, Terms
-from symsvm.graphs import varies
-from symsvm.ops import KernelGram, KernelMatvec
-from symsvm.rewrites.quadratic import QuadraticForm
-from symsvm.rewrites.reduce_to_sum import last_state
+from symsvm.graphs.structure import varies
 
 __all__ = ["Reader"]
 

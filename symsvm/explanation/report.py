@@ -7,19 +7,19 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import ancestors
 
 import symsvm
-from symsvm.compiler import MODES, hoist, mode_key, resolve_mode
-from symsvm.dictionary import EQUATIONS
+from symsvm.compiler.functions import MODES, hoist, mode_key, resolve_mode
+from symsvm.compiler.lifting import MEMORY, PASSES, largest, stages, tile
+from symsvm.compiler.rewrites.counting import counting
+from symsvm.compiler.step_functions import split_step
 from symsvm.explanation.formula import Formula
 from symsvm.explanation.loops import loops, not_tiled, why
 from symsvm.explanation.plan import described, memory_of, plan_of, size, step_of
 from symsvm.explanation.reading import Reader
-from symsvm.graphs import leaves
+from symsvm.graphs.structure import leaves
 from symsvm.kernels import Kernel
-from symsvm.machine import planned
 from symsvm.objectives import Objective
-from symsvm.program import Program
-from symsvm.rewrites import MEMORY, PASSES, largest, stages, tile
-from symsvm.rewrites.counting import counting
+from symsvm.paper.dictionary import EQUATIONS
+from symsvm.solvers.program import Program
 
 __all__ = ["Report", "report"]
 
@@ -58,7 +58,7 @@ class Report:
 def report(x):
     """Find out about an objective, a program, or what has one as `program_` or `objective_`."""
     objective, program = _subject(x)
-    mode = resolve_mode(getattr(x, "mode", None) if program is None else program.machine.mode)
+    mode = resolve_mode(getattr(x, "mode", None) if program is None else program.functions.mode)
     given = _given(objective) if program is None else program.given
     originals = [objective.variable, *given]
     names = [float(v.data.item()) if isinstance(v, Constant) else v.name or "input" for v in originals]
@@ -68,7 +68,7 @@ def report(x):
     written, drawn = (Formula({"W": W}, reader.rows, loops=each) for each in (False, True))
     fired, notes = _passes(objective.value, reader)
     plan = plan_of(objective, program, originals)
-    constants, _, left = planned(plan.step, [plan.lam, *plan.extras], mode)
+    constants, _, left = split_step(plan.step, [plan.lam, *plan.extras], mode)
     fits = largest(plan.sizes([*constants, *left])) <= plan.memory
     step = plan.step
     if not fits:

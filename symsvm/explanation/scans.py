@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from pytensor.graph.traversal import ancestors
 
+from symsvm.compiler.rewrites.reduce_to_sum import Inner, first_row, without
 from symsvm.explanation.terms import Operand
-from symsvm.graphs import varies
-from symsvm.rewrites.reduce_to_sum import Inner, first_row, without
+from symsvm.graphs.structure import varies
 
 __all__ = ["Loop", "read_loop"]
 

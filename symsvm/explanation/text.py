@@ -2,7 +2,7 @@
 
 import textwrap
 
-from symsvm.rewrites import PASSES
+from symsvm.compiler.lifting import PASSES
 
 __all__ = ["text"]
 

@@ -1,7 +1,7 @@
 """The algebra of kernels: sums, products, multiples and powers of kernels are kernels."""
 
+from symsvm._lib.validation import count, is_symbolic
 from symsvm.kernels.kernel import Kernel, shown
-from symsvm.validation import count, is_symbolic
 
 __all__ = ["Power", "Product", "Scale", "Sum"]
 

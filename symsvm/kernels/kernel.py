@@ -10,8 +10,8 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Nonzero
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from symsvm.dtypes import widen
-from symsvm.validation import as_float, is_symbolic, number
+from symsvm._lib.validation import as_float, is_symbolic, number
+from symsvm.graphs.dtypes import widen
 
 __all__ = ["Kernel", "shown"]
 

@@ -5,8 +5,8 @@ import numbers
 import numpy as np
 import pytensor.tensor as pt
 
+from symsvm._lib.validation import count, is_symbolic, number
 from symsvm.kernels.kernel import Kernel, shown
-from symsvm.validation import count, is_symbolic, number
 
 __all__ = ["RBF", "Constant", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid", "pair_kernel"]
 

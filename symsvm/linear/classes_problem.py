@@ -16,9 +16,9 @@ and z is optimal when max_m G_im <= G_im wherever z_im is below its bound; the v
 import numpy as np
 from numba import njit
 
-from symsvm.certificate import Certificate
 from symsvm.linear.linear_problem import Measure
 from symsvm.linear.rows import FAST
+from symsvm.objectives.certificate import Certificate
 
 __all__ = ["ClassesProblem"]
 

@@ -10,14 +10,14 @@ Once the gap is small, steps on the face of the point follow on every few passes
 import numpy as np
 from numba import njit
 
+from symsvm._lib.validation import count, number
 from symsvm.linear.classes_problem import ClassesProblem
 from symsvm.linear.coordinate_descent import _random
 from symsvm.linear.face import close, face_descent
 from symsvm.linear.linear_solution import LinearSolution, follow
 from symsvm.linear.rows import FAST, Rows
 from symsvm.linear.solve_linear import checked_C
-from symsvm.program import checked_run
-from symsvm.validation import count, number
+from symsvm.solvers.program import checked_run
 
 __all__ = ["solve_crammer_singer"]
 

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from symsvm.certificate import Certificate
 from symsvm.linear.rows import FAST, inner
+from symsvm.objectives.certificate import Certificate
 
 __all__ = ["LOSSES", "LinearProblem", "Measure", "slopes"]
 

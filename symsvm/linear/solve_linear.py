@@ -21,6 +21,7 @@ its tolerance in the dual; Newton's method goes on until LIBLINEAR's condition o
 
 import numpy as np
 
+from symsvm._lib.validation import choice, count, number
 from symsvm.linear.coordinate_descent import descend, descend_free
 from symsvm.linear.interior_point import INTERIOR, interior_point
 from symsvm.linear.linear_problem import LOSSES, LinearProblem
@@ -30,8 +31,7 @@ from symsvm.linear.polish import polish
 from symsvm.linear.rows import Rows
 from symsvm.linear.sparse_weights import column_descent, proximal_newton
 from symsvm.linear.working_sets import working_sets
-from symsvm.program import checked_run
-from symsvm.validation import choice, count, number
+from symsvm.solvers.program import checked_run
 
 __all__ = ["solve_linear"]
 

@@ -1,5 +1,6 @@
 """Objectives: the problems, each with its feasible set and its certificate."""
 
+from symsvm.objectives.certificate import Certificate
 from symsvm.objectives.dual import CSVC
 from symsvm.objectives.kernel_dual import KernelDual
 from symsvm.objectives.lagrangian_dual import LagrangianDual
@@ -7,10 +8,12 @@ from symsvm.objectives.objective import Objective
 from symsvm.objectives.perceptron_risk import PerceptronRisk, Separation
 from symsvm.objectives.platt import Platt
 from symsvm.objectives.primal_risk import PrimalRisk
-from symsvm.objectives.quadratic_program import QuadraticProgram, csvc, nu_svc, nu_svr, one_class, svr
+from symsvm.objectives.quadratic_program import QuadraticProgram
+from symsvm.objectives.sums import sum_over
 
 __all__ = [
     "CSVC",
+    "Certificate",
     "KernelDual",
     "LagrangianDual",
     "Objective",
@@ -19,9 +22,5 @@ __all__ = [
     "PrimalRisk",
     "QuadraticProgram",
     "Separation",
-    "csvc",
-    "nu_svc",
-    "nu_svr",
-    "one_class",
-    "svr",
+    "sum_over",
 ]

@@ -1,18 +1,18 @@
 """The dual of the support vector machine, written as the paper writes it: a reduce inside a reduce.
 
 Wherever the paper has a sum over training points there is a `sum_over` here, which is a `reduce`. It is the right way
-to write the problem; `symsvm.rewrites` makes it the right way to run it.
+to write the problem; `symsvm.compiler.lifting` makes it the right way to run it.
 """
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from symsvm.certificate import certify_svc
+from symsvm.objectives.certificate import certify_svc
 from symsvm.objectives.kernel_dual import KernelDual
 from symsvm.objectives.objective import Objective
-from symsvm.objectives.quadratic_program import csvc
-from symsvm.sums import each, sum_over
+from symsvm.objectives.quadratic_program import QuadraticProgram
+from symsvm.objectives.sums import each, sum_over
 
 __all__ = ["CSVC", "W", "decision", "decisions", "f1", "f1i", "intercept"]
 
@@ -100,7 +100,7 @@ class CSVC(Objective):
 
     def dual(self, X, y, C, *hyper_parameters):
         """The same problem in numbers, over z = y lam; and y, by which z is multiplied to give lam."""
-        return KernelDual(csvc(y, C), X, self.kernel.with_values(hyper_parameters)), y
+        return KernelDual(QuadraticProgram.c_svc(y, C), X, self.kernel.with_values(hyper_parameters)), y
 
     def certificate(self, lam, W, g, lower, upper, equality, *, tol):
         """Certify lam with primal, dual and gap: K q follows from the gradient, g_i = y_i (K q)_i - 1."""

@@ -9,11 +9,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
+from symsvm._lib.validation import points
 from symsvm.kernels import Kernel
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.quadratic_program import QuadraticProgram
-from symsvm.sums import each, sum_over
-from symsvm.validation import points
+from symsvm.objectives.sums import each, sum_over
 
 __all__ = ["KernelDual"]
 
@@ -31,9 +31,9 @@ class KernelDual(Objective):
     The variable is z = y lam for a classifier, alpha - alpha' for a regression (two variables a point, in this order).
 
     >>> from symsvm.kernels import Linear
-    >>> from symsvm.objectives import csvc
+    >>> from symsvm.objectives import QuadraticProgram
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
-    >>> KernelDual(csvc(y, C=10.0), X, Linear())
+    >>> KernelDual(QuadraticProgram.c_svc(y, C=10.0), X, Linear())
     KernelDual(3 variables, 3 points, Linear())
     """
 
@@ -41,7 +41,9 @@ class KernelDual(Objective):
 
     def __init__(self, program, X, kernel, *, is_convex=None):
         if not isinstance(program, QuadraticProgram):
-            raise TypeError(f"program must be a QuadraticProgram such as csvc(y, C), got {program!r}.")
+            raise TypeError(
+                f"program must be a QuadraticProgram such as QuadraticProgram.c_svc(y, C), got {program!r}."
+            )
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be a symsvm kernel, such as RBF(sigma=1.0), got {kernel!r}.")
         X = sparse_points(X) if hasattr(X, "tocsr") else points(X)

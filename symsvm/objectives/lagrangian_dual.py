@@ -21,11 +21,11 @@ import numpy as np
 import pytensor
 from pytensor.gradient import disconnected_grad
 
-from symsvm.certificate import Certificate
-from symsvm.minres import minres
+from symsvm._lib.validation import count, number
+from symsvm.graphs.minres import minres
+from symsvm.objectives.certificate import Certificate
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.quadratic_program import QuadraticProgram
-from symsvm.validation import count, number
 
 __all__ = ["LagrangianDual", "Recovery", "lagrangian", "right_hand_side"]
 
@@ -85,7 +85,9 @@ class LagrangianDual(Objective):
 
     def __init__(self, program, K, *, ridge=None, inner=100):
         if not isinstance(program, QuadraticProgram):
-            raise TypeError(f"program must be a QuadraticProgram such as csvc(y, C), got {program!r}.")
+            raise TypeError(
+                f"program must be a QuadraticProgram such as QuadraticProgram.c_svc(y, C), got {program!r}."
+            )
         K = np.asarray(K, dtype="float64")
         if K.shape != (program.m, program.m) or not np.isfinite(K).all():
             raise ValueError(f"K must be a finite matrix of {program.m} rows and columns, got the shape {K.shape}.")

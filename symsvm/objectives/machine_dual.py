@@ -12,9 +12,9 @@ import pytensor.tensor as pt
 
 from symsvm.objectives import dual
 from symsvm.objectives.objective import Objective
-from symsvm.sums import sum_over
+from symsvm.objectives.sums import sum_over
 
-__all__ = ["MachineDual", "csvc", "nu_svc", "nu_svr", "one_class", "svr"]
+__all__ = ["MachineDual"]
 
 
 class MachineDual(Objective):
@@ -35,77 +35,77 @@ class MachineDual(Objective):
     def __repr__(self):
         return self._text
 
+    @classmethod
+    def c_svc(cls, kernel, C, *, intercept=True):
+        """The dual of the C-SVC (Eq. 21); without an intercept, or with one inside the kernel, there is no equality.
 
-def csvc(kernel, C, *, intercept=True):
-    """The dual of the C-SVC (Eq. 21); without an intercept, or with one inside the kernel, there is no equality.
+        >>> from symsvm.kernels import Linear
+        >>> MachineDual.c_svc(Linear(), 2.0), MachineDual.c_svc(Linear(), 2.0, intercept=False)
+        (CSVC(W of lam, 0 <= lam <= 2, a.lam = 0), CSVC(W of lam, 0 <= lam <= 2))
+        """
+        lam, X, y = _symbols()
+        if intercept:
+            return dual.CSVC(lam, X, y, C, kernel)
+        return cls("CSVC(W of lam", dual.W(lam, X, y, _lifted(kernel)), lam, C, kernel)
 
-    >>> from symsvm.kernels import Linear
-    >>> csvc(Linear(), 2.0), csvc(Linear(), 2.0, intercept=False)
-    (CSVC(W of lam, 0 <= lam <= 2, a.lam = 0), CSVC(W of lam, 0 <= lam <= 2))
-    """
-    lam, X, y = _symbols()
-    if intercept:
-        return dual.CSVC(lam, X, y, C, kernel)
-    return MachineDual("CSVC(W of lam", dual.W(lam, X, y, _lifted(kernel)), lam, C, kernel)
+    @classmethod
+    def nu_svc(cls, kernel, nu):
+        """The dual of the nu-SVC: f_1 (Eq. 31), lam_i <= 1, both classes sum to nu m / 2.
 
+        >>> from symsvm.kernels import Linear
+        >>> MachineDual.nu_svc(Linear(), 0.5)
+        NuSVC(W of lam, 0 <= lam <= 1, sum of lam over each class = 0.25 m)
+        """
+        lam, X, y = _symbols()
+        classes = pt.stack([pt.gt(y, 0), pt.lt(y, 0)]).astype("float64")
+        equality = classes, _totals(nu / 2 * X.shape[0])
+        W, sums = dual.f1(lam, X, y, _lifted(kernel)), f"sum of lam over each class = {nu / 2:g} m"
+        return cls("NuSVC(W of lam", W, lam, 1.0, kernel, equality, sums)
 
-def nu_svc(kernel, nu):
-    """The dual of the nu-SVC: f_1 (Eq. 31), lam_i <= 1, both classes sum to nu m / 2.
+    @classmethod
+    def svr(cls, kernel, C, epsilon, *, intercept=True):
+        """The dual of epsilon-insensitive regression (Eq. 002:2.14), beta = alpha - alpha'.
 
-    >>> from symsvm.kernels import Linear
-    >>> nu_svc(Linear(), 0.5)
-    NuSVC(W of lam, 0 <= lam <= 1, sum of lam over each class = 0.25 m)
-    """
-    lam, X, y = _symbols()
-    classes = pt.stack([pt.gt(y, 0), pt.lt(y, 0)]).astype("float64")
-    equality = classes, _totals(nu / 2 * X.shape[0])
-    W, sums = dual.f1(lam, X, y, _lifted(kernel)), f"sum of lam over each class = {nu / 2:g} m"
-    return MachineDual("NuSVC(W of lam", W, lam, 1.0, kernel, equality, sums)
+            W = epsilon sum_i lam_i - y.beta + 1/2 sum_ij beta_i beta_j K(x_i, x_j)
 
+        >>> from symsvm.kernels import Linear
+        >>> MachineDual.svr(Linear(), 2.0, 0.1)
+        SVR(W of lam = (alpha, alpha'), 0 <= lam <= 2, sum of alpha = sum of alpha')
+        """
+        lam, X, y = _symbols()
+        beta, ones = _difference(lam, y), pt.ones_like(y)
+        epsilon = pytensor.shared(np.asarray(epsilon, dtype="float64"), name="epsilon")
+        W = epsilon * lam.sum() - (y * beta).sum() + _half_form(beta, X, kernel)
+        equality = (pt.concatenate([ones, -ones]), 0.0) if intercept else None
+        return cls(_SVR, W, lam, C, kernel, equality, "sum of alpha = sum of alpha'" if intercept else "")
 
-def svr(kernel, C, epsilon, *, intercept=True):
-    """The dual of epsilon-insensitive regression (Eq. 002:2.14), beta = alpha - alpha'.
+    @classmethod
+    def nu_svr(cls, kernel, C, nu):
+        """The dual of the nu-SVR: as `svr` without epsilon, alpha and alpha' each sum to C nu m / 2.
 
-        W = epsilon sum_i lam_i - y.beta + 1/2 sum_ij beta_i beta_j K(x_i, x_j)
+        >>> from symsvm.kernels import Linear
+        >>> MachineDual.nu_svr(Linear(), 2.0, 0.5)
+        NuSVR(W of lam = (alpha, alpha'), 0 <= lam <= 2, sum of alpha = sum of alpha' = 0.5 m)
+        """
+        lam, X, y = _symbols()
+        beta, ones, zeros = _difference(lam, y), pt.ones_like(y), pt.zeros_like(y)
+        W = -(y * beta).sum() + _half_form(beta, X, kernel)
+        sides = pt.stack([pt.concatenate([ones, zeros]), pt.concatenate([zeros, ones])])
+        sums = f"sum of alpha = sum of alpha' = {C * nu / 2:g} m"
+        return cls(f"Nu{_SVR}", W, lam, C, kernel, (sides, _totals(C * nu / 2 * y.shape[0])), sums)
 
-    >>> from symsvm.kernels import Linear
-    >>> svr(Linear(), 2.0, 0.1)
-    SVR(W of lam = (alpha, alpha'), 0 <= lam <= 2, sum of alpha = sum of alpha')
-    """
-    lam, X, y = _symbols()
-    beta, ones = _difference(lam, y), pt.ones_like(y)
-    epsilon = pytensor.shared(np.asarray(epsilon, dtype="float64"), name="epsilon")
-    W = epsilon * lam.sum() - (y * beta).sum() + _half_form(beta, X, kernel)
-    equality = (pt.concatenate([ones, -ones]), 0.0) if intercept else None
-    return MachineDual(_SVR, W, lam, C, kernel, equality, "sum of alpha = sum of alpha'" if intercept else "")
+    @classmethod
+    def one_class(cls, kernel, nu):
+        """The dual of the one-class machine: 1/2 sum_ij lam_i lam_j K(x_i, x_j), lam_i <= 1, the sum of lam is nu m.
 
-
-def nu_svr(kernel, C, nu):
-    """The dual of the nu-SVR: as `svr` without epsilon, alpha and alpha' each sum to C nu m / 2.
-
-    >>> from symsvm.kernels import Linear
-    >>> nu_svr(Linear(), 2.0, 0.5)
-    NuSVR(W of lam = (alpha, alpha'), 0 <= lam <= 2, sum of alpha = sum of alpha' = 0.5 m)
-    """
-    lam, X, y = _symbols()
-    beta, ones, zeros = _difference(lam, y), pt.ones_like(y), pt.zeros_like(y)
-    W = -(y * beta).sum() + _half_form(beta, X, kernel)
-    sides = pt.stack([pt.concatenate([ones, zeros]), pt.concatenate([zeros, ones])])
-    sums = f"sum of alpha = sum of alpha' = {C * nu / 2:g} m"
-    return MachineDual(f"Nu{_SVR}", W, lam, C, kernel, (sides, _totals(C * nu / 2 * y.shape[0])), sums)
-
-
-def one_class(kernel, nu):
-    """The dual of the one-class machine: 1/2 sum_ij lam_i lam_j K(x_i, x_j), lam_i <= 1, the sum of lam is nu m.
-
-    >>> from symsvm.kernels import Linear
-    >>> one_class(Linear(), 0.5)
-    OneClassSVM(W of lam, 0 <= lam <= 1, sum of lam = 0.5 m)
-    """
-    lam, X, _ = _symbols()
-    equality = pt.ones_like(lam), nu * X.shape[0]
-    W = _half_form(lam, X, kernel)
-    return MachineDual("OneClassSVM(W of lam", W, lam, 1.0, kernel, equality, f"sum of lam = {nu:g} m")
+        >>> from symsvm.kernels import Linear
+        >>> MachineDual.one_class(Linear(), 0.5)
+        OneClassSVM(W of lam, 0 <= lam <= 1, sum of lam = 0.5 m)
+        """
+        lam, X, _ = _symbols()
+        equality = pt.ones_like(lam), nu * X.shape[0]
+        W = _half_form(lam, X, kernel)
+        return cls("OneClassSVM(W of lam", W, lam, 1.0, kernel, equality, f"sum of lam = {nu:g} m")
 
 
 _SVR = "SVR(W of lam = (alpha, alpha')"

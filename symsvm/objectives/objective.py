@@ -9,9 +9,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
-from symsvm.certificate import certify
-from symsvm.projections import Pi, box_section
-from symsvm.validation import is_symbolic
+from symsvm._lib.validation import is_symbolic
+from symsvm.objectives.certificate import certify
+from symsvm.objectives.projections import Pi, box_section
 
 __all__ = ["Objective"]
 

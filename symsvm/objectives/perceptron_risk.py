@@ -12,13 +12,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from symsvm.certificate import Certificate
+from symsvm._lib.validation import points, signs
 from symsvm.kernels import Kernel
+from symsvm.objectives.certificate import Certificate
 from symsvm.objectives.losses import perceptron_loss
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.primal import affine
-from symsvm.sums import each, sum_over
-from symsvm.validation import points, signs
+from symsvm.objectives.sums import each, sum_over
 
 __all__ = ["PerceptronRisk", "Separation"]
 

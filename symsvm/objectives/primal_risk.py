@@ -6,14 +6,14 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from symsvm.certificate import Certificate, infeasibility
+from symsvm._lib.validation import choice, number, points
+from symsvm.objectives.certificate import Certificate, infeasibility
+from symsvm.objectives.cutting_planes import CuttingPlanes
 from symsvm.objectives.losses import LOSSES
 from symsvm.objectives.objective import Objective
 from symsvm.objectives.primal import affine
-from symsvm.objectives.quadratic_program import csvc, svr
-from symsvm.sums import sum_over
-from symsvm.tangents import Tangents
-from symsvm.validation import choice, number, points
+from symsvm.objectives.quadratic_program import QuadraticProgram
+from symsvm.objectives.sums import sum_over
 
 __all__ = ["PrimalRisk", "norm", "risk"]
 
@@ -44,7 +44,7 @@ class PrimalRisk(Objective):
     R |x_i| only costs (|y_i| is 1 for labels).
 
     The certificate's gap is P - D, D the dual objective at a feasible point that follows from the slopes of the losses;
-    see `symsvm.tangents`. `violation` is the gap relative to P, and a point is optimal if it is at most tol.
+    see `cutting_planes`. `violation` is the gap relative to P, and a point is optimal if it is at most tol.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ class PrimalRisk(Objective):
         """The `QuadraticProgram` that it is the primal of, over <x_i, x_j>, and + 1 where the bias is embedded."""
         options = {"squared": self.is_smooth, "intercept": self.bias == "free"}
         if self.classifies:
-            return csvc(self.y, self.C, **options)
-        return svr(self.y, self.C, self.epsilon, **options)
+            return QuadraticProgram.c_svc(self.y, self.C, **options)
+        return QuadraticProgram.svr(self.y, self.C, self.epsilon, **options)
 
     def features(self, Z):
         """The rows of Z, with a last feature 1 if there is a bias."""
@@ -137,7 +137,7 @@ class PrimalRisk(Objective):
 
     def certifier(self, lower, upper, equality, tol):
         """A function (v, P, g) -> `Certificate` for the points of one run, which remembers their tangents."""
-        tangents = Tangents(self.convexity, lower, upper)
+        tangents = CuttingPlanes(self.convexity, lower, upper)
 
         def certify(v, P, g):
             known = tangents if np.asarray(g).dtype == "float64" else None  # rounded tangents may cut into P
@@ -147,7 +147,7 @@ class PrimalRisk(Objective):
 
     def certificate(self, v, P, g, lower, upper, equality, *, tol, tangents=None):
         """Certify v from the tangent there, and from those before if they are given."""
-        tangents = Tangents(self.convexity, lower, upper) if tangents is None else tangents
+        tangents = CuttingPlanes(self.convexity, lower, upper) if tangents is None else tangents
         outside = infeasibility(v, lower, upper)
         b = None if self.bias is None else float(v[-1])
         if not np.isfinite([P, outside]).all():

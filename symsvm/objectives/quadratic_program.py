@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symsvm.certificate import Certificate, status
-from symsvm.validation import number
+from symsvm._lib.validation import number
+from symsvm.objectives.certificate import Certificate, status
 
-__all__ = ["QuadraticProgram", "csvc", "nu_svc", "nu_svr", "one_class", "svr"]
+__all__ = ["QuadraticProgram"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,79 @@ class QuadraticProgram:
     total: np.ndarray
     diagonal: np.ndarray
     constant: float = 0.0
+
+    # ---- the duals of support vector machines
+
+    @classmethod
+    def c_svc(cls, y, C, *, squared=False, intercept=True):
+        """The dual of the C-SVC in z = y lam (Eq. 21), C a number or one a point; `squared` penalises xi^2.
+
+        With squared slacks lam has no upper bound, and D = 1 / (2 C).
+
+        >>> program = QuadraticProgram.c_svc(np.array([1.0, -1.0]), C=2.0)
+        >>> program.lower.tolist(), program.upper.tolist()
+        ([0.0, -2.0], [2.0, 0.0])
+        """
+        y = _labels(y)
+        most, diagonal = _slacks(C, len(y), squared)
+        lower, upper = np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
+        return _program(-y, lower, upper, diagonal=diagonal, **_equality(len(y), intercept))
+
+    @classmethod
+    def svr(cls, y, C, epsilon, *, squared=False, intercept=True):
+        """The dual of epsilon-insensitive regression in z = alpha - alpha': two variables a point, z >= 0 and z <= 0.
+
+        Eq. 002:2.13 maximises what this minimises (Eq. 002:2.14), and sum z = 0 (Eq. 002:2.10). A point inside the
+        tube has both at 0, one outside has one of them at its bound.
+        """
+        y, m = _targets(y), len(y)
+        if not number(epsilon, "epsilon") >= 0:
+            raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
+        most, diagonal = _slacks(C, m, squared)
+        zero = np.zeros(m)
+        return _program(
+            np.concatenate([epsilon - y, -epsilon - y]),
+            np.concatenate([zero, -most]),
+            np.concatenate([most, zero]),
+            m=m,
+            diagonal=np.tile(diagonal, 2),
+            **_equality(2 * m, intercept),
+        )
+
+    @classmethod
+    def one_class(cls, weights, nu):
+        """The dual of the one-class machine: 0 <= z_i <= weight_i, sum z = nu sum of weights."""
+        weights = _weights(weights, len(weights))
+        return _program(np.zeros(len(weights)), 0.0, weights, total=(_nu(nu) * weights.sum(),))
+
+    @classmethod
+    def nu_svc(cls, y, nu, weights=None):
+        """The dual of the nu-SVC in z = y lam: |sum z| = nu m / 2 in each class, 0 <= lam_i <= weight_i."""
+        y = _labels(y)
+        weights = _weights(weights, len(y))
+        half = _nu(nu) * weights.sum() / 2
+        most = 2 * min(weights[y > 0].sum(), weights[y < 0].sum()) / weights.sum()
+        if nu > most * (1 + 1e-12):
+            raise ValueError(f"nu must be at most {most:.6g} for these labels and weights, got {nu!r}.")
+        lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
+        return _program(np.zeros(len(y)), lower, upper, group=np.where(y > 0, 0, 1), total=(half, -half))
+
+    @classmethod
+    def nu_svr(cls, y, C, nu, weights=None):
+        """The dual of the nu-SVR: as `svr` with epsilon found, alpha and alpha' each sum to C nu m / 2."""
+        y, m = _targets(y), len(y)
+        most = number(C, "C", positive=True) * _weights(weights, m)
+        half, zero = _nu(nu) * most.sum() / 2, np.zeros(m)
+        return _program(
+            np.concatenate([-y, -y]),
+            np.concatenate([zero, -most]),
+            np.concatenate([most, zero]),
+            m=m,
+            group=np.repeat([0, 1], m),
+            total=(half, -half),
+        )
+
+    # ---- points and their optimality
 
     @property
     def n(self):
@@ -165,75 +238,6 @@ class QuadraticProgram:
             return Certificate(W, outside, violation, b, None, None, None, word, tol)
         gap = self.gap(F, z, np.atleast_1d(b) if b is not None else np.zeros(0))
         return Certificate(W, outside, violation, b, gap - W, -W, gap, word, tol)
-
-
-def csvc(y, C, *, squared=False, intercept=True):
-    """The dual of the C-SVC in z = y lam (Eq. 21), C a number or one a point; `squared` penalises xi^2.
-
-    With squared slacks lam has no upper bound, and D = 1 / (2 C).
-
-    >>> program = csvc(np.array([1.0, -1.0]), C=2.0)
-    >>> program.lower.tolist(), program.upper.tolist()
-    ([0.0, -2.0], [2.0, 0.0])
-    """
-    y = _labels(y)
-    most, diagonal = _slacks(C, len(y), squared)
-    lower, upper = np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
-    return _program(-y, lower, upper, diagonal=diagonal, **_equality(len(y), intercept))
-
-
-def svr(y, C, epsilon, *, squared=False, intercept=True):
-    """The dual of epsilon-insensitive regression in z = alpha - alpha': two variables a point, z >= 0 and z <= 0.
-
-    Eq. 002:2.13 maximises what this minimises (Eq. 002:2.14), and sum z = 0 (Eq. 002:2.10). A point inside the tube has
-    both at 0, one outside has one of them at its bound.
-    """
-    y, m = _targets(y), len(y)
-    if not number(epsilon, "epsilon") >= 0:
-        raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
-    most, diagonal = _slacks(C, m, squared)
-    zero = np.zeros(m)
-    return _program(
-        np.concatenate([epsilon - y, -epsilon - y]),
-        np.concatenate([zero, -most]),
-        np.concatenate([most, zero]),
-        m=m,
-        diagonal=np.tile(diagonal, 2),
-        **_equality(2 * m, intercept),
-    )
-
-
-def one_class(weights, nu):
-    """The dual of the one-class machine: 0 <= z_i <= weight_i, sum z = nu sum of weights."""
-    weights = _weights(weights, len(weights))
-    return _program(np.zeros(len(weights)), 0.0, weights, total=(_nu(nu) * weights.sum(),))
-
-
-def nu_svc(y, nu, weights=None):
-    """The dual of the nu-SVC in z = y lam: both classes sum to nu m / 2 in absolute value, 0 <= lam_i <= weight_i."""
-    y = _labels(y)
-    weights = _weights(weights, len(y))
-    half = _nu(nu) * weights.sum() / 2
-    most = 2 * min(weights[y > 0].sum(), weights[y < 0].sum()) / weights.sum()
-    if nu > most * (1 + 1e-12):
-        raise ValueError(f"nu must be at most {most:.6g} for these labels and weights, got {nu!r}.")
-    lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
-    return _program(np.zeros(len(y)), lower, upper, group=np.where(y > 0, 0, 1), total=(half, -half))
-
-
-def nu_svr(y, C, nu, weights=None):
-    """The dual of the nu-SVR: as `svr` with epsilon found, alpha and alpha' each sum to C nu m / 2."""
-    y, m = _targets(y), len(y)
-    most = number(C, "C", positive=True) * _weights(weights, m)
-    half, zero = _nu(nu) * most.sum() / 2, np.zeros(m)
-    return _program(
-        np.concatenate([-y, -y]),
-        np.concatenate([zero, -most]),
-        np.concatenate([most, zero]),
-        m=m,
-        group=np.repeat([0, 1], m),
-        total=(half, -half),
-    )
 
 
 def _program(p, lower, upper, *, m=None, group=None, total=(0.0,), diagonal=0.0):

@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from symsvm import __version__
 from symsvm.kernels import Kernel
 from symsvm.serve.answers import plain
-from symsvm.version import __version__
 
 __all__ = ["describe"]
 

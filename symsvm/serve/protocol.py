@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from symsvm.internals import http_protocol
+from symsvm._lib.compat import http_protocol
 from symsvm.serve.guard import HEADERS
 from symsvm.serve.problem import Problem, answer
 

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.pipeline import Pipeline
 
-from symsvm.contribution import contributions
+from symsvm.inspection.contributions import contributions
+from symsvm.io.text import is_text
 from symsvm.serve.answers import Answers, plain
-from symsvm.text import is_text
 
 __all__ = ["Served", "Unanswerable"]
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from symsvm.validation import count, number
+from symsvm._lib.validation import count, number
 
 __all__ = ["Settings"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from symsvm.files import load
+from symsvm.io.models import load
 from symsvm.serve.description import describe
 from symsvm.serve.served import Served
 

@@ -5,18 +5,18 @@ import textwrap
 from dataclasses import fields
 
 from symsvm.objectives import Objective
-from symsvm.program import Program
-from symsvm.solvers.accelerated_gradient import AcceleratedGradient
-from symsvm.solvers.adagrad import AdaGrad
-from symsvm.solvers.card import PROBLEMS, Card
-from symsvm.solvers.dual_program import Decomposition
-from symsvm.solvers.gradient_descent import GradientDescent
-from symsvm.solvers.maximal_violating_pair import MaximalViolatingPair
-from symsvm.solvers.perceptron import KernelPerceptron, Perceptron
-from symsvm.solvers.projected_gradient import ProjectedGradient
-from symsvm.solvers.quadratic_programming import QuadraticProgramming
-from symsvm.solvers.simplified_smo import SimplifiedSMO
-from symsvm.solvers.stochastic_subgradient import StochasticSubgradient
+from symsvm.solvers.decomposition.program import Decomposition
+from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
+from symsvm.solvers.first_order.adagrad import AdaGrad
+from symsvm.solvers.first_order.gradient_descent import GradientDescent
+from symsvm.solvers.first_order.projected_gradient import ProjectedGradient
+from symsvm.solvers.first_order.stochastic_subgradient import StochasticSubgradient
+from symsvm.solvers.program import Program
+from symsvm.solvers.qp.quadratic_programming import QuadraticProgramming
+from symsvm.solvers.solver_info import PROBLEMS, SolverInfo
+from symsvm.solvers.textbook.maximal_violating_pair import MaximalViolatingPair
+from symsvm.solvers.textbook.perceptron import KernelPerceptron, Perceptron
+from symsvm.solvers.textbook.simplified_smo import SimplifiedSMO
 
 __all__ = ["SOLVERS", "Solvers", "chosen", "compile", "list_solvers", "solve", "suitable"]
 
@@ -53,7 +53,7 @@ class Solvers(tuple):
     __slots__ = ()
 
     def __str__(self):
-        names = [field.name for field in fields(Card)]
+        names = [field.name for field in fields(SolverInfo)]
         table = [names, *([_cell(getattr(card, name)) for name in names] for card in self)]
         wrapped = [[textwrap.wrap(cell, 44) or [""] for cell in row] for row in table]
         widths = [max(len(line) for row in wrapped for line in row[k]) for k in range(len(names))]
@@ -69,14 +69,14 @@ class Solvers(tuple):
 
 
 def list_solvers(problem=None):
-    """The `Card` of every solver, or of those that suit a kind of problem, such as "dual" or "primal".
+    """The `SolverInfo` of every solver, or of those that suit a kind of problem, such as "dual" or "primal".
 
     >>> [card.name for card in list_solvers("dual")][:2]
     ['decomposition', 'accelerated-gradient']
     """
     if problem is not None and problem not in PROBLEMS:
         raise ValueError(f"problem must be one of {', '.join(map(repr, PROBLEMS))}, got {problem!r}.")
-    return Solvers(solver.card for solver in SOLVERS if problem is None or problem in solver.card.problems)
+    return Solvers(solver.info for solver in SOLVERS if problem is None or problem in solver.info.problems)
 
 
 def suitable(problem):
@@ -89,14 +89,14 @@ def chosen(solver, problem):
     if isinstance(solver, str) and solver == "auto":
         return _DEFAULTS[problem]()
     if isinstance(solver, str):
-        names = {each.card.name: each for each in SOLVERS}
+        names = {each.info.name: each for each in SOLVERS}
         if solver not in names:
             near = difflib.get_close_matches(solver, names, 1, 0.0)[0]
             raise ValueError(
                 f"solver must be one of {', '.join(map(repr, ('auto', *suitable(problem))))}, got {solver!r}; {near!r}?"
             )
         solver = names[solver]()
-    card = getattr(solver, "card", None)
+    card = getattr(solver, "info", None)
     if card is not None and problem not in card.problems:
         raise ValueError(
             f"{card.name!r} is for {' and '.join(card.problems)} problems, and this is {PROBLEMS[problem]}: "

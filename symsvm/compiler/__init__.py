@@ -1,0 +1,10 @@
+"""The compiler: from sums as a paper writes them to compiled functions.
+
+`lifting` runs the rewrites before differentiation, `ops` evaluates pairs of points in tiles, `functions` is the only
+door to `pytensor.function`, and `step_functions` compiles an objective together with a solver.
+"""
+
+from symsvm.compiler.functions import MODES, Compiled, function, grad, hoist, resolve_mode, value_and_grad
+from symsvm.compiler.matvec import kernel_matvec
+
+__all__ = ["MODES", "Compiled", "function", "grad", "hoist", "kernel_matvec", "resolve_mode", "value_and_grad"]

@@ -1,0 +1,155 @@
+"""kernel_matvec: sum_j K(x_i, z_j) q_j as a graph, for any kernel, without the matrix of pairs."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor import sparse
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+from pytensor.raise_op import Assert
+from pytensor.scan import map as scan_map
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.math import Sum
+from scipy.sparse import csr_matrix
+
+from symsvm._lib.validation import as_float
+from symsvm.compiler.lifting import lift
+from symsvm.compiler.ops.form import Form, factor, uncentred
+from symsvm.compiler.ops.kernel_ops import KernelMatvec
+from symsvm.compiler.ops.scalar_function import NotElementwise, ScalarFunction
+from symsvm.graphs.structure import varies
+from symsvm.kernels import Kernel
+
+__all__ = ["form_of", "kernel_matvec"]
+
+
+def kernel_matvec(kernel, X, Z, q):
+    """The graph of sum_j K(x_i, z_j) q_j, (m,), or (m, p) for several right-hand sides q (n, p).
+
+    It never holds more than a tile of K, and neither do its gradients with respect to q, X, Z and the hyper-parameters
+    of the kernel. A kernel that is a function of sums over features (inner products, distances) becomes a
+    `KernelMatvec`; any other is computed a row at a time, in a loop. X and Z may be sparse CSR matrices, in which no
+    entry comes twice (not on JAX, without gradients, for kernels of the former kind that take the points as they are).
+
+    >>> from symsvm.kernels import RBF
+    >>> X = pt.constant([[0.0], [1.0]])
+    >>> kernel_matvec(RBF(sigma=1.0), X, X, pt.constant([1.0, 0.0])).eval(mode="FAST_COMPILE").round(4).tolist()
+    [1.0, 0.6065]
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a symsvm kernel, such as RBF(sigma=1.0), got {kernel!r}.")
+    X, Z = (_points(v) for v in (X, Z))
+    q = as_float(q)
+    if q.ndim not in (1, 2):
+        raise ValueError(f"q must be a vector or a matrix of right-hand sides, got {q.ndim} dimensions.")
+    d, other = X.type.shape[1], Z.type.shape[1]
+    if d is not None and other is not None and d != other:
+        raise ValueError(f"a kernel takes points with the same features, got {d} and {other}.")
+    if _is_sparse(X) or _is_sparse(Z):
+        return _sparse_matvec(kernel, X, Z, q)
+    try:
+        return KernelMatvec.of(form_of(kernel, X, Z), q)
+    except NotElementwise:
+        # By its name the passes know that this loop is to stay.
+        return scan_map(
+            lambda x, Z, q: pt.dot(kernel(x[None, :], Z)[0], q),
+            sequences=[X],
+            non_sequences=[Z, q],
+            return_updates=False,
+            name="rows",
+        )
+
+
+def form_of(kernel, X, Z, *, centred=True):
+    """The `Form` of the matrix K(x_i, z_j), or `NotElementwise`."""
+    A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")  # shapes must not look like vectors
+    (K,) = lift([kernel(A, B)])
+    form = factor(K if centred else uncentred(K))
+    return form if X is A else _replace(form, {A: X, B: Z})
+
+
+def _replace(form, swaps):
+    """The form with other inputs."""
+    parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
+    parts += [*form.rows, *form.columns, *form.numbers]
+    parts = iter(clone_replace(parts, swaps, rebuild_strict=False))
+    channels = tuple(
+        type(c)(c.h, next(parts), next(parts), tuple(next(parts) for _ in c.weights)) for c in form.channels
+    )
+    groups = [tuple(next(parts) for _ in group) for group in (form.rows, form.columns, form.numbers)]
+    return Form(form.epilogue, channels, *groups)
+
+
+def _is_sparse(X):
+    return isinstance(getattr(X, "type", None), sparse.SparseTensorType)
+
+
+def _points(X):
+    if hasattr(X, "tocsr") and not _is_sparse(X):
+        X = csr_matrix(X)
+        if not X.has_canonical_format:  # entries that come twice are added, in a copy
+            X = X.copy()
+            X.sum_duplicates()
+        X = sparse.as_sparse_variable(X)
+    if _is_sparse(X):
+        if X.type.format != "csr":
+            raise TypeError(f"sparse points must be in CSR format, one point a row, got {X.type.format}.")
+        return X if X.dtype in ("float32", "float64") else sparse.cast(X, "float64")
+    X = as_float(X)
+    if X.ndim != 2:
+        raise ValueError(f"points must form a matrix (m, d), got {X.ndim} dimension(s).")
+    return X
+
+
+def _sparse_matvec(kernel, X, Z, q):
+    """KernelMatvec with points that are stored sparsely, one side or both."""
+    A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")
+    (K,) = lift([kernel(A, B)])
+    hint = f"{kernel!r} cannot take sparse points"
+    try:
+        form = factor(uncentred(K))
+    except NotElementwise as error:
+        raise TypeError(f"{hint}: {error}.") from None
+    if any(channel.A is not A or channel.B is not B for channel in form.channels):
+        raise TypeError(f"{hint}: it transforms them before it multiplies or subtracts them.")
+    d, other = (pt.as_tensor(side.shape[1]).astype("int64") for side in (X, Z))
+    d = Assert("points must have the same features.")(d, pt.eq(d, other))
+    storage = tuple("csr" if _is_sparse(side) else "dense" for side in (X, Z))
+    sides = [v for side in (X, Z) for v in (sparse.csm_properties(side)[:3] if _is_sparse(side) else [side])]
+    like = {v: pt.zeros((1, d), dtype=v.dtype) for v in (A, B)}  # for graphs of the number of features
+    data = [v for c in form.channels for v in (*sides, d, *clone_replace(list(c.weights), like, rebuild_strict=False))]
+    data += [_per_row(v, {A: X, B: Z}, hint) for v in (*form.rows, *form.columns)]
+    data += clone_replace(list(form.numbers), like, rebuild_strict=False)
+    hs = [channel.h for channel in form.channels]
+    counts = len(form.rows), len(form.columns), len(form.numbers)
+    return KernelMatvec(form.epilogue, hs, *counts, [storage] * len(hs))(*data, q)
+
+
+def _per_row(vector, sides, hint):
+    """A vector with an entry for each point; of sparse points it may take sums over features of f(x_ik), f(0) = 0."""
+    swaps = {point: X for point, X in sides.items() if not _is_sparse(X)}
+    for v in ancestors([vector]):
+        if v.owner is not None and isinstance(v.owner.op, Sum) and v.owner.op.axis == (v.ndim,):
+            total = _sparse_sum(v, {point: X for point, X in sides.items() if _is_sparse(X)})
+            swaps |= {} if total is None else {v: total}
+    (result,) = clone_replace([vector], swaps, rebuild_strict=False)
+    if not set(sides).isdisjoint(ancestors([result])):
+        raise TypeError(f"{hint}: it needs more of each of them than sums over features that ignore zeros.")
+    return result
+
+
+def _sparse_sum(total, sides):
+    """sum_k f(x_ik), as it stands in a graph of dense points, of the entries of sparse ones; None if f(0) is not 0."""
+    (term,) = total.owner.inputs
+    for leaf in ancestors([term]):
+        point = leaf.owner.inputs[0] if leaf.owner is not None and isinstance(leaf.owner.op, DimShuffle) else leaf
+        if point in sides and leaf.ndim == term.ndim:
+            try:
+                f = ScalarFunction.of(term, [leaf])
+            except NotElementwise:
+                return None
+            if f(np.zeros((), f.dtype)) != 0:
+                return None
+            x, *structure = sparse.csm_properties(sides[point])
+            sums = sparse.sp_sum(sparse.CSR(f.graph([x]), *structure), axis=1)
+            return sums.dimshuffle([0 if i in varies(total) else "x" for i in range(total.ndim)])
+    return None

@@ -1,0 +1,297 @@
+"""KernelMatvec and its kin: Ops that evaluate a `Form` in tiles, and differentiate into one another.
+
+    KernelGram      K_ij                              the matrix itself
+    KernelMatvec    sum_j K_ij q_j                    never more of K than a tile
+    KernelFeatures  sum_j K_ij f(a_ik, b_jk, w_k)     what a derivative by A needs where no product of matrices does it
+
+with K_ij = e(s_ij, ..., u_i, ..., v_j, ..., theta, ...), s_ij = sum_k h(a_ik, b_jk, w_k). A derivative of K by s, u, v
+or theta is another such K, with the derivative of e as its epilogue, so a gradient of KernelMatvec is made of the same
+Ops: with g the cotangent of sum_j K_ij q_jr, p right-hand sides r,
+
+    q_j     sum_i K_ij g_i                                 KernelMatvec with rows and columns exchanged
+    u_i     g_i . sum_j (de/du)_ij q_j                     KernelMatvec with another epilogue, so for v and theta
+    a_ik    sum_j (de/ds)_ij (g_i . q_j) (dh/da)_ijk       one more channel, g_i . q_j
+"""
+
+import importlib
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+from symsvm.compiler.ops.scalar_function import ScalarFunction
+
+__all__ = ["KernelFeatures", "KernelGram", "KernelMatvec"]
+
+
+class _Pairs(Op):
+    """An Op over all pairs (i, j); its inputs are A, B and the w of each channel, the u, the v, the theta."""
+
+    __props__ = ("epilogue", "hs", "n_rows", "n_columns", "n_numbers", "kinds")
+    want = None
+    n_more = 0  # inputs after those
+
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, kinds=None):
+        self.epilogue, self.hs = epilogue, tuple(hs)
+        self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
+        self.kinds = (("dense", "dense"),) * len(self.hs) if kinds is None else tuple(kinds)
+
+    @classmethod
+    def of(cls, form, *more, exchanged=False):
+        """Apply the Op to a `Form`, with rows and columns exchanged if asked."""
+        hs = [channel.h for channel in form.channels]
+        op = cls(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
+        channels = [v for channel in form.channels for v in (channel.A, channel.B, *channel.weights)]
+        data = [*channels, *form.rows, *form.columns, *form.numbers]
+        if exchanged:
+            op, data = _exchange(op, data)
+        return op(*data, *more)
+
+    def retyped(self, dtype):
+        """The Op that computes in another floating type."""
+        hs = [h.retyped(dtype) for h in self.hs]
+        more = {"f": (self.f[0], self.f[1].retyped(dtype))} if self.want == "features" else {}
+        counts = self.n_rows, self.n_columns, self.n_numbers
+        return type(self)(self.epilogue.retyped(dtype), hs, *counts, self.kinds, **more)
+
+    @property
+    def dtype(self):
+        """The type that everything is computed in."""
+        return self.epilogue.dtype
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{self.epilogue}}}"
+
+    def split(self, inputs):
+        """Sort inputs: the (A, B, weights) of each channel, u, v, theta and what follows."""
+        inputs, channels = list(inputs), []
+        for h, kind in zip(self.hs, self.kinds, strict=True):
+            sides = []
+            for storage in kind:
+                size = 1 if storage == "dense" else 3
+                part, inputs = inputs[:size], inputs[size:]
+                sides.append(part[0] if storage == "dense" else tuple(part))
+            size = len(h.inputs) - 2 + ("csr" in kind)
+            channels.append((*sides, inputs[:size]))
+            inputs = inputs[size:]
+        groups = []
+        for size in (self.n_rows, self.n_columns, self.n_numbers):
+            groups.append(inputs[:size])
+            inputs = inputs[size:]
+        return channels, *groups, inputs
+
+    def make_node(self, *inputs):
+        """Make the node; everything is in the dtype of the epilogue but the indices of sparse matrices."""
+        importlib.import_module("symsvm.compiler.ops.numba_dispatch")  # Numba is loaded when it is first needed
+        inputs = [pt.as_tensor(v) for v in inputs]
+        inputs = [v if v.dtype.startswith("int") else v.astype(self.dtype) for v in inputs]
+        return Apply(self, inputs, [self._type(inputs)])
+
+    def _lengths(self, inputs):
+        """The static m and n, None where unknown."""
+        channels = self.split(inputs)[0]
+        left = [A.type.shape[0] for A, _, _ in channels if not isinstance(A, tuple)]
+        right = [B.type.shape[0] for _, B, _ in channels if not isinstance(B, tuple)]
+        return tuple(next((length for length in side if length is not None), None) for side in (left, right))
+
+    def graph(self, inputs):
+        """The matrix K as a plain graph of the inputs, dense ones."""
+        channels, u, v, theta, _ = self.split(inputs)
+        sums = [_sum(h, *channel) for h, channel in zip(self.hs, channels, strict=True)]
+        args = [*sums, *(r[:, None] for r in u), *(c[None, :] for c in v), *(t[None, None] for t in theta)]
+        return self.epilogue.graph(args)
+
+    def perform(self, node, inputs, outputs):
+        """Compute in NumPy, some rows at a time: the backends without loops of their own."""
+        channels, u, v, theta, more = self.split(inputs)
+        channels = [_written_out(*channel, kind) for channel, kind in zip(channels, self.kinds, strict=True)]
+        m, n = check_shapes(channels, u, v, more)
+        rows = max(1, _PERFORM // max(1, *(n * A.shape[1] for A, _, _ in channels)))
+        parts = []
+        for i in range(0, max(1, m), rows):  # once at least, for the shape
+            part = slice(i, i + rows)
+            sums = [_sum_numpy(h, A[part], B, w) for h, (A, B, w) in zip(self.hs, channels, strict=True)]
+            K = self.epilogue(*sums, *(x[part, None] for x in u), *v, *theta)
+            parts.append(self._wanted(np.broadcast_to(K, (len(sums[0]), n)), part, channels, more))
+        outputs[0][0] = np.concatenate(parts).astype(self.dtype)
+
+
+MISFIT = "points, vectors and right-hand sides do not fit one another."
+
+
+def check_shapes(channels, u, v, more):
+    """Return m and n; raise unless all dense arrays fit them and one another: a length of 1 must not be stretched."""
+    m, n = (side.shape[0] for side in channels[0][:2])
+    left = [m, *(A.shape[0] for A, _, _ in channels), *(x.shape[0] for x in u)]
+    right = [n, *(B.shape[0] for _, B, _ in channels), *(x.shape[0] for x in (*v, *more))]
+    widths = [{A.shape[1], B.shape[1], *(w.shape[0] for w in weights)} for A, B, weights in channels]
+    if len(set(left)) > 1 or len(set(right)) > 1 or any(len(width) > 1 for width in widths):
+        shapes = [(A.shape, B.shape, *(w.shape for w in weights)) for A, B, weights in channels]
+        shapes += [tuple(x.shape) for x in (*u, *v, *more)]
+        raise ValueError(f"{MISFIT} Their shapes are {', '.join(map(str, shapes))}.")
+    return m, n
+
+
+# Entries of the largest array of `perform`.
+_PERFORM = 2**20
+
+
+def _written_out(A, B, weights, kind):
+    """A channel with dense matrices."""
+    if "csr" not in kind:
+        return A, B, weights
+    d, *weights = weights
+    sides = []
+    for side in (A, B):
+        if isinstance(side, tuple):
+            x, k, start = side
+            side = np.zeros((len(start) - 1, int(d)), x.dtype)
+            np.add.at(side, (np.repeat(np.arange(len(side)), np.diff(start)), k), x)  # entries may come twice
+        sides.append(side)
+    return *sides, weights
+
+
+def _sum_numpy(h, A, B, weights):
+    if h.is_product:
+        return A @ B.T
+    return h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+
+
+def _sum(h, A, B, weights):
+    """The sums of one channel as a graph: a product of matrices, or a sum over the last of three axes."""
+    if h.is_product:
+        return pt.dot(A, B.T)
+    return h.graph([A[:, None, :], B[None, :, :], *(w[None, None, :] for w in weights)]).sum(axis=2)
+
+
+class KernelGram(_Pairs):
+    """K_ij for all i and j, (m, n)."""
+
+    want = "block"
+
+    def _type(self, inputs):
+        return pt.tensor(dtype=self.dtype, shape=self._lengths(inputs))
+
+    def _wanted(self, K, part, channels, more):
+        return K
+
+    def pullback(self, inputs, outputs, cotangents):
+        """The gradient of the plain graph."""
+        return pytensor.grad(None, list(inputs), known_grads={self.graph(inputs): cotangents[0]})
+
+
+class KernelMatvec(_Pairs):
+    """sum_j K_ij q_j, (m,), or sum_j K_ij q_jr for each column of q (n, p), (m, p)."""
+
+    want = "matvec"
+    n_more = 1
+
+    def _type(self, inputs):
+        m, _ = self._lengths(inputs)
+        return pt.tensor(dtype=self.dtype, shape=(m, *inputs[-1].type.shape[1:]))
+
+    def _wanted(self, K, part, channels, more):
+        return K @ more[0]
+
+    def pullback(self, inputs, outputs, cotangents):
+        """The gradients by all inputs, as the head of this file has them."""
+        (*data, q), (g,) = inputs, cotangents
+        q2, g2 = (q, g) if q.ndim == 2 else (q[:, None], g[:, None])
+        channels, u, v, theta, _ = self.split(inputs)
+        if any("csr" in kind for kind in self.kinds):
+            raise NotImplementedError("KernelMatvec of sparse points has no gradient: give the points as dense arrays.")
+        p, r, c = len(channels), len(u), len(v)
+        gradients = []
+        for index, (A, B, weights) in enumerate(channels):
+            gradients += self._by_channel(index, A, B, weights, data, g2, q2)
+        for i, x in enumerate([*u, *v, *theta]):
+            de = self.epilogue.grad(p + i)
+            if de is None:
+                gradients.append(pt.zeros_like(x))
+            elif i < r:
+                gradients.append((g2 * self._with(de)(*data, q2)).sum(axis=1))
+            elif i < r + c:
+                gradients.append((q2 * self._with(de).transposed(data, g2)).sum(axis=1))
+            else:
+                gradients.append((g2 * self._with(de)(*data, q2)).sum())
+        return [*gradients, self.transposed(data, g)]
+
+    def _by_channel(self, index, A, B, weights, data, g, q):
+        """The gradients by A, B and the weights of one channel."""
+        h, de, p = self.hs[index], self.epilogue.grad(index), len(self.hs)
+        if de is None:
+            return [pt.zeros_like(v) for v in (A, B, *weights)]
+        # The weights (de/ds)_ij (g_i . q_j) are a K of one more channel.
+        order = [*range(p), len(de.inputs), *range(p, len(de.inputs))]
+        x, y = pt.scalar(dtype=self.dtype), pt.scalar(dtype=self.dtype)
+        weighted = (de.times().permuted(order), (*self.hs, ScalarFunction([x, y], x * y)))
+        rest = (self.n_rows, self.n_columns, self.n_numbers)
+        n = self._n_channel_inputs()
+        extended = [*data[:n], g, q, *data[n:]]
+        if h.is_product:
+            matvec = KernelMatvec(*weighted, *rest)
+            return [matvec(*extended, B), matvec.transposed(extended, A)]
+        by = [h.grad(i) for i in range(len(h.inputs))]
+        sums = [None if dh is None else KernelFeatures(*weighted, *rest, f=(index, dh)) for dh in by]
+        dA = pt.zeros_like(A) if sums[0] is None else sums[0](*extended)
+        dB = pt.zeros_like(B) if sums[1] is None else sums[1].transposed(extended)
+        dw = [
+            pt.zeros_like(w) if s is None else s(*extended).sum(axis=0) for w, s in zip(weights, sums[2:], strict=True)
+        ]
+        return [dA, dB, *dw]
+
+    def _n_channel_inputs(self):
+        return sum(len(h.inputs) for h in self.hs)
+
+    def _with(self, epilogue):
+        return type(self)(epilogue, self.hs, self.n_rows, self.n_columns, self.n_numbers)
+
+    def transposed(self, data, q):
+        """sum_i K_ij q_i: rows and columns exchanged."""
+        op, data = _exchange(self, data)
+        return op(*data, q)
+
+
+def _exchange(op, data, **props):
+    """The Op with the roles of rows and columns exchanged, and its data."""
+    channels, u, v, theta, _ = op.split(data)
+    hs = [h.permuted([1, 0, *range(2, len(h.inputs))]) for h in op.hs]
+    p, r, c, t = len(hs), op.n_rows, op.n_columns, op.n_numbers
+    order = [*range(p), *range(p + r, p + r + c), *range(p, p + r), *range(p + r + c, p + r + c + t)]
+    swapped = type(op)(op.epilogue.permuted(order), hs, c, r, t, **props)
+    return swapped, [*(x for A, B, w in channels for x in (B, A, *w)), *v, *u, *theta]
+
+
+class KernelFeatures(_Pairs):
+    """sum_j K_ij f(a_ik, b_jk, w_k), (m, d), with A, B and w of one channel."""
+
+    __props__ = (*_Pairs.__props__, "f")
+    want = "features"
+
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, kinds=None, *, f):
+        super().__init__(epilogue, hs, n_rows, n_columns, n_numbers, kinds)
+        self.f = f
+
+    def _type(self, inputs):
+        m, _ = self._lengths(inputs)
+        A = self.split(inputs)[0][self.f[0]][0]
+        return pt.tensor(dtype=self.dtype, shape=(m, A.type.shape[1]))
+
+    def _wanted(self, K, part, channels, more):
+        index, f = self.f
+        A, B, weights = channels[index]
+        return (K[:, :, None] * f(A[part, None, :], B[None, :, :], *weights)).sum(axis=1)
+
+    def transposed(self, data):
+        """sum_i K_ij f(a_ik, b_jk, w_k), (n, d)."""
+        index, f = self.f
+        op, data = _exchange(self, data, f=(index, f.permuted([1, 0, *range(2, len(f.inputs))])))
+        return op(*data)
+
+    def pullback(self, inputs, outputs, cotangents):
+        """There is none: it would be a third derivative of the kernel's sums."""
+        raise NotImplementedError(
+            "second derivatives by the points are there for kernels of inner products and squared distances only."
+        )

@@ -1,0 +1,203 @@
+"""Pass 3, quadratic form: sum_i q_i (K q)_i with a symmetric K has the gradient 2 K q, one product and not two."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.scalar.basic import Abs, Add, Cos, Cosh, Mul, Pow, ScalarMaximum, ScalarMinimum, Sqr, Sub
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.rewriting.basic import register_canonicalize
+
+from symsvm.compiler.rewrites.products import factors
+from symsvm.graphs.structure import is_elemwise, keep
+
+__all__ = ["QuadraticForm", "is_symmetric", "local_quadratic_form", "quadratic_form"]
+
+
+class QuadraticForm(Op):
+    """q.Kq for a symmetric matrix K; its gradients are 2 K q and q q'.
+
+    It stands in a graph from before the differentiation, which it serves, until PyTensor's canonical form.
+    """
+
+    __props__ = ()
+
+    def make_node(self, K, q):
+        """Make the node of a matrix and a vector."""
+        K, q = pt.as_tensor(K), pt.as_tensor(q)
+        return Apply(self, [K, q], [pt.scalar(dtype=pt.dot(K, q).dtype)])
+
+    def perform(self, node, inputs, outputs):
+        """Compute q.Kq."""
+        K, q = inputs
+        outputs[0][0] = np.asarray(q @ (K @ q), dtype=node.outputs[0].dtype)
+
+    def pullback(self, inputs, outputs, cotangents):
+        """Return g q q' and 2 g K q."""
+        (K, q), (g,) = inputs, cotangents
+        return [g * q[:, None] * q[None, :], 2 * g * pt.dot(K, q)]
+
+
+quadratic_form = QuadraticForm()
+
+
+@register_canonicalize
+@node_rewriter([QuadraticForm])
+def local_lower_quadratic_form(fgraph, node):
+    """QuadraticForm(K, q) -> sum_i q_i (K q)_i, which shares K q with the gradient."""
+    K, q = node.inputs
+    return [(q * pt.dot(K, q)).sum().astype(node.outputs[0].dtype)]
+
+
+@node_rewriter([Sum])
+def local_quadratic_form(fgraph, node):
+    """sum_i c q_i (K q)_i -> c QuadraticForm(K, q) where K is known to be symmetric."""
+    (product,) = node.inputs
+    if product.ndim != 1:
+        return None
+    every = factors(product)
+    matvecs = [f for f in every if _matvec(f) is not None]
+    if len(matvecs) != 1:
+        return None
+    K, q = _matvec(matvecs[0])
+    rest = [f for f in every if f is not matvecs[0]]
+    scalars = [f for f in rest if f.type.shape == (1,)]
+    keys = _Keys()
+    line = sorted(keys(f) for f in rest if f.type.shape != (1,))
+    if line != sorted(keys(f) for f in factors(q) if f.type.shape != (1,)) or not is_symmetric(K):
+        return None
+    inner = [f for f in factors(q) if f.type.shape == (1,)]
+    value = quadratic_form(K, q)
+    for f in scalars:
+        value = value * f[0]
+    for f in inner:  # q has a scalar factor that the rest has not
+        value = value / f[0]
+    return [value.astype(node.outputs[0].dtype)]
+
+
+def is_symmetric(K):
+    """Say whether a matrix is known to be symmetric from how it is computed: swapping its axes changes nothing.
+
+    The expression is compared with its transpose, up to the order of sums and products and the sign of a difference
+    inside an even function.
+
+    >>> X = pt.matrix("X")
+    >>> is_symmetric(pt.exp(pt.dot(X, X.T) + X.sum(1)[:, None] + X.sum(1)[None, :])), is_symmetric(X + X.sum(0))
+    (True, False)
+    """
+    keys = _Keys()
+    return K.ndim == 2 and keys(K) == keys(K, swap=True)
+
+
+_COMMUTATIVE = (Add, Mul, ScalarMaximum, ScalarMinimum)
+_EVEN = (Abs, Sqr, Cos, Cosh)
+
+
+class _Keys:
+    """Numbers that tell expressions apart: equal for equal ones, each of which is looked at once."""
+
+    def __init__(self):
+        self._of, self._numbers = {}, {}
+
+    def __call__(self, variable, swap=False):
+        """The number of an expression, with its first two axes swapped if asked."""
+        swap = swap and variable.ndim > 1
+        if (variable, swap) not in self._of:
+            self._of[variable, swap] = self._number(self._structure(variable, swap))
+        return self._of[variable, swap]
+
+    def _number(self, structure):
+        return self._numbers.setdefault(structure, len(self._numbers))
+
+    def _structure(self, variable, swap):
+        node = variable.owner
+        if isinstance(variable, Constant):
+            data = np.asarray(variable.data)
+            data = np.swapaxes(data, 0, 1) if swap else data
+            return "constant", str(data.dtype), data.shape, data.tobytes()
+        if node is None:
+            return "input", variable, swap
+        op = node.op
+        if isinstance(op, Elemwise):
+            return op.scalar_op, *self._parts(node, swap)
+        if isinstance(op, DimShuffle):
+            order = list(op.new_order)
+            if swap:
+                order[0], order[1] = order[1], order[0]
+            return self._shuffled(node.inputs[0], order)
+        if isinstance(op, Dot):
+            left, right = node.inputs
+            if swap:
+                return "dot", self._transposed(right), self._transposed(left)
+            return "dot", self._plain(left), self._plain(right)
+        if isinstance(op, Sum) and op.axis == (2,):
+            return "sum", self(node.inputs[0], swap)
+        if swap:  # not looked into
+            return "transposed", variable
+        return op, node.outputs.index(variable), *(self(v) for v in node.inputs)
+
+    def _parts(self, node, swap):
+        """The numbers of the arguments of an elementwise operation, in a fixed order where that does not matter."""
+        scalar_op = node.op.scalar_op
+        if isinstance(scalar_op, _COMMUTATIVE):
+            return sorted(self(v, swap) for v in _flat(node.outputs[0], type(scalar_op)))
+        parts = [self(v, swap) for v in node.inputs]
+        if isinstance(scalar_op, _EVEN) or _is_even_power(node):
+            parts[0] = min(parts[0], self._negated(node.inputs[0], swap))
+        return parts
+
+    def _negated(self, variable, swap):
+        """The number of v - u for u - v."""
+        node = variable.owner
+        if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub):
+            return self._number((node.op.scalar_op, *(self(v, swap) for v in reversed(node.inputs))))
+        return self(variable, swap)
+
+    def _shuffled(self, source, order):
+        while source.owner is not None and isinstance(source.owner.op, DimShuffle):
+            inner = source.owner.op.new_order
+            order = ["x" if i == "x" else inner[i] for i in order]
+            source = source.owner.inputs[0]
+        return "shuffled", tuple(order), self(source)
+
+    def _plain(self, matrix):
+        return self._number(self._shuffled(matrix, [0, 1]))
+
+    def _transposed(self, matrix):
+        return self._number(self._shuffled(matrix, [1, 0]))
+
+
+def _flat(variable, kind):
+    """The operands of a + (b + c), or of another operation of this kind, at all depths."""
+    node = variable.owner
+    if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, kind):
+        return [leaf for v in node.inputs for leaf in _flat(v, kind)]
+    return [variable]
+
+
+def _is_even_power(node):
+    if not isinstance(node.op.scalar_op, Pow):
+        return False
+    exponent = node.inputs[1]
+    return isinstance(exponent, Constant) and bool((np.asarray(exponent.data) % 2 == 0).all())
+
+
+def _matvec(variable):
+    """(K, q) of K.q, which PyTensor writes as K.q[:, None] without its last axis; else None."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, DimShuffle) or node.op.new_order != (0,):
+        return None
+    node = node.inputs[0].owner
+    if node is None or not isinstance(node.op, Dot):
+        return None
+    K, column = node.inputs
+    return (K, _vector(column)) if column.type.shape[1] == 1 else None
+
+
+def _vector(column):
+    """A column as a vector: q of q[:, None], or of what PyTensor's canonical form makes of it, columns multiplied."""
+    if is_elemwise(column):
+        return column.owner.op(*(_vector(v) for v in column.owner.inputs))
+    return keep(column, (0,))

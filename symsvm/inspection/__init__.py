@@ -1,0 +1,3 @@
+"""Looking at models: contributions, pictures, comparisons of algorithms."""
+
+__all__ = []

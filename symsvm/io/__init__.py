@@ -1,0 +1,3 @@
+"""Files in and out: data sets (`data`), models (`models`) and texts (`text`)."""
+
+__all__ = []

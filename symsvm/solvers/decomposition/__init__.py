@@ -1,0 +1,3 @@
+"""The fast exact solver: a decomposition over working sets."""
+
+__all__ = []

@@ -1,0 +1,125 @@
+"""Compiled loops over the variables of a decomposition: optimality, violators, shrinking."""
+
+import numpy as np
+from numba import njit
+
+__all__ = ["gap", "lay_out", "move", "part_firm", "survey", "violators"]
+
+
+@njit(cache=True, nogil=True)
+def survey(Kz, z, lower, upper, diagonal, p, group, play, is_tied, F, least, most, middle):
+    """F = Kz + D z + p for the variables in play; the least F that may rise and the greatest that may fall, per group.
+
+    Where no equality ties them, a variable whose F is 0 may do both. `middle` is between the two ends, or at the one
+    that there is. Returns how many variables are free, how many are at a bound other than 0, and the violation.
+    """
+    m, free, bounded = len(Kz), 0, 0
+    least[:], most[:] = (np.inf, -np.inf) if is_tied else (0.0, 0.0)
+    for k in range(len(play)):
+        i = play[k]
+        f = Kz[i % m] + diagonal[i] * z[i] + p[i]
+        F[i] = f
+        g = max(group[i], 0)
+        rises, falls = z[i] < upper[i], z[i] > lower[i]
+        if rises and f < least[g]:
+            least[g] = f
+        if falls and f > most[g]:
+            most[g] = f
+        if rises and falls:
+            free += 1
+        elif z[i] != 0:
+            bounded += 1
+    worst = 0.0
+    for g in range(len(least)):
+        worst = max(worst, most[g] - least[g])
+        if np.isinf(least[g]) or np.isinf(most[g]):
+            end = most[g] if np.isinf(least[g]) else least[g]
+            middle[g] = 0.0 if np.isinf(end) else end
+        else:
+            middle[g] = (least[g] + most[g]) / 2
+    return free, bounded, worst
+
+
+@njit(cache=True, nogil=True)
+def lay_out(members, F, z, lower, upper, group, f, x, least, most, up, low):
+    """The same for the members side by side, and for each group 0 where one may rise (may fall), else inf (-inf)."""
+    for k in range(len(members)):
+        i = members[k]
+        f[k], x[k], least[k], most[k] = F[i], z[i], lower[i], upper[i]
+        g = max(group[i], 0)
+        up[g, k] = 0 if z[i] < upper[i] else np.inf
+        low[g, k] = 0 if z[i] > lower[i] else -np.inf
+
+
+@njit(cache=True, nogil=True)
+def gap(F, z, lower, upper, diagonal, group, b, play):
+    """sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i, f = F - D z + b, over the variables in play."""
+    total = 0.0
+    for k in range(len(play)):
+        i = play[k]
+        D, f = diagonal[i], F[i] - diagonal[i] * z[i]
+        if len(b):
+            f += b[group[i]]
+        if D > 0:
+            best = min(max(-f / D, lower[i]), upper[i])
+        elif f == 0:
+            best = z[i]
+        else:
+            best = lower[i] if f > 0 else upper[i]
+        total += 0.5 * D * (z[i] - best) * (z[i] + best) + (z[i] - best) * f
+    return total
+
+
+@njit(cache=True, nogil=True)
+def violators(F, z, lower, upper, group, play, least, most, floor):
+    """The free variables, then those at a bound that could rise and that could fall, with scores above the floor.
+
+    A score is how far F is on the wrong side of the other end: most - F of what may rise, F - least of what may fall.
+    """
+    free, up, low = np.empty_like(play), np.empty_like(play), np.empty_like(play)
+    up_score, low_score = np.empty(len(play)), np.empty(len(play))
+    n_free = n_up = n_low = 0
+    for k in range(len(play)):
+        i = play[k]
+        g = max(group[i], 0)
+        rises, falls = z[i] < upper[i], z[i] > lower[i]
+        if rises and falls:
+            free[n_free] = i
+            n_free += 1
+        elif rises and most[g] - F[i] > floor:
+            up[n_up], up_score[n_up] = i, most[g] - F[i]
+            n_up += 1
+        elif falls and F[i] - least[g] > floor:
+            low[n_low], low_score[n_low] = i, F[i] - least[g]
+            n_low += 1
+    return free[:n_free], up[:n_up], up_score[:n_up], low[:n_low], low_score[:n_low]
+
+
+@njit(cache=True, nogil=True)
+def part_firm(F, z, lower, upper, group, play, least, most, margin):
+    """Variables that are to stay in play, those at a bound with F further than the margin on its safe side, and of
+    these how many are not 0.
+    """
+    stay, firm = np.empty_like(play), np.empty_like(play)
+    n_stay = n_firm = bounded = 0
+    for i in play:
+        g = max(group[i], 0)
+        if (z[i] <= lower[i] and F[i] > most[g] + margin) or (z[i] >= upper[i] and F[i] < least[g] - margin):
+            firm[n_firm] = i
+            n_firm += 1
+            bounded += z[i] != 0
+        else:
+            stay[n_stay] = i
+            n_stay += 1
+    return stay[:n_stay], firm[:n_firm], bounded
+
+
+@njit(cache=True, nogil=True)
+def move(K, n, held, movers, holes):
+    """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
+    for k in range(len(holes)):
+        K[holes[k], :held] = K[movers[k], :held]
+    for i in range(n):
+        row = K[i]
+        for k in range(len(holes)):
+            row[holes[k]] = row[movers[k]]

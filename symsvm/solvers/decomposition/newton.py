@@ -1,0 +1,197 @@
+"""Newton's step on the free variables: a linear system in place of many small steps.
+
+For   minimise 1/2 d.A d + F.d   subject to   lower <= z + d <= upper,   sum of d over each group = 0   the minimiser
+without bounds is one factorisation away. Bounds that it breaks are taken as equalities and the system is solved again,
+those that push the wrong way are let go (block pivoting), all on the same factor: with B the columns of the equalities,
+
+    d = -A^-1 (F + B mu),    (B' A^-1 B) mu = -B' A^-1 F - s,    B' d = s.
+
+Where that comes to no end, as it may for a matrix that is as good as singular, each step goes as far as the first bound
+in its way, and the next one is taken without the variable that met it: slower, but never for the worse.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+__all__ = ["newton"]
+
+# Rounds of block pivoting, and the part of the variables that may be at a bound at once.
+_ROUNDS, _PART = 10, 0.5
+# Variables for which one step without LAPACK is tried first.
+_SOME = 256
+# Variables for which steps from bound to bound are taken, and the multiplications that these may cost.
+_FEW, _DESCENT = 640, 2**30
+
+
+def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
+    """Return a feasible point that is no worse than z for the quadratic with the matrix A and the gradient F at z.
+
+    Parameters
+    ----------
+    A : (n, n) between the free variables, float64; its diagonal is raised where a factor needs it.
+    F, z, lower, upper : vectors (n,).
+    group : the index of each variable's equality; `groups` is their number, 0 if there are none.
+    is_patient : whether to go on from bound to bound where block pivoting comes to no end.
+    """
+    best = _at_once(A, F, z, lower, upper, groups)
+    if best is not None:
+        return best
+    E = _columns(group, groups)
+    # What is the same for a whole group counts for nothing as d sums to 0 over it: as a part of the gradient it would
+    # cost digits, as a part of A it gives curvature to directions that have none but are barred.
+    F = F - E @ ((E.T @ F) / E.sum(axis=0))
+    if groups:
+        A += np.where(group[:, None] == group, np.mean(np.diagonal(A)), 0.0)
+    factor, ridge = _factor(A)
+    if factor is None:
+        return z
+    best, is_found = _pivoting(factor, F, z, lower, upper, E)
+    d = best - z
+    is_held = ridge * float(d @ d) > -0.1 * float(F @ d)  # by the ridge, and not by A
+    if is_patient and len(z) <= _FEW and (is_held or not is_found):
+        best = _descent(A, ridge, F, z, lower, upper, group, groups)
+    for g in range(groups):  # what rounding did to the totals
+        inside = (group == g) & (best > lower) & (best < upper)
+        best[inside] -= (best - z)[group == g].sum() / max(1, np.count_nonzero(inside))
+    return np.clip(best, lower, upper)
+
+
+def _at_once(A, F, z, lower, upper, groups):
+    """The minimiser where no bound is in its way; None if one is, or if these are too many or too singular to tell."""
+    from symsvm.solvers.decomposition.small_newton import RIDGE, WHOLE, leap  # Numba is loaded when it is first needed
+
+    n = len(z)
+    if not 0 < n <= _SOME or groups > 1:
+        return None
+    new, f, free = z.copy(), F.copy(), np.zeros(n)
+    if leap(A, f, new, lower, upper, free, free.copy(), groups == 1) != WHOLE:
+        return None
+    d = new - z
+    is_held = RIDGE * float(np.mean(np.diagonal(A))) * float(d @ d) > -0.1 * float((F - F.mean() * groups) @ d)
+    return None if is_held else new
+
+
+def _columns(group, groups):
+    """A column of ones and zeros for each equality that has a variable."""
+    E = (group[:, None] == np.arange(groups)).astype("float64")
+    return E[:, E.any(axis=0)]
+
+
+def _pivoting(factor, F, z, lower, upper, E):
+    """The minimiser by block pivoting, and whether it is one; else what the last round found, cut at the bounds."""
+    n, best = len(z), z
+    fixed, s = np.zeros(0, dtype="int64"), np.zeros(0)
+    v, columns = _solved(factor, F), _solved(factor, E)
+    known = {}  # the columns of A^-1 that were asked for
+    for _ in range(_ROUNDS):
+        for j in set(fixed.tolist()) - set(known):
+            known[j] = None
+        missing = [j for j in fixed.tolist() if known[j] is None]
+        if missing:
+            unit = np.zeros((n, len(missing)))
+            unit[missing, np.arange(len(missing))] = 1.0
+            for j, column in zip(missing, _solved(factor, unit).T, strict=True):
+                known[j] = column
+        inverse = np.column_stack([columns, *(known[j] for j in fixed.tolist())])
+        d, mu = -v, np.zeros(0)
+        if inverse.shape[1]:
+            rows = np.concatenate([E.T @ inverse, inverse[fixed]])
+            right = np.concatenate([E.T @ v, v[fixed]]) + np.concatenate([np.zeros(E.shape[1]), s])
+            try:
+                mu = -np.linalg.solve(rows, right)
+            except LinAlgError:
+                return best, False
+            d = -(v + inverse @ mu)
+        new = z + d
+        if not np.isfinite(new).all():
+            return best, False
+        new[fixed] = np.where(s + z[fixed] <= lower[fixed], lower[fixed], upper[fixed])
+        best = np.clip(new, lower, upper)
+        # A multiplier that pushes away from its bound lets go of it.
+        push = mu[E.shape[1] :]
+        keep = np.where(new[fixed] <= lower[fixed], push <= 0, push >= 0)
+        outside = np.flatnonzero((new < lower) | (new > upper))
+        if keep.all() and not len(outside):
+            return new, True
+        fixed = np.union1d(fixed[keep], outside)
+        if len(fixed) > _PART * n:
+            break
+        s = best[fixed] - z[fixed]
+    return best, False
+
+
+def _descent(A, ridge, F, z, lower, upper, group, groups):
+    """Newton's steps, each as far as the first bound that it meets."""
+    z, F, free, gained = z.copy(), F.copy(), np.arange(len(z)), 0.0
+    size = float(np.mean(np.diagonal(A)))
+    for _ in range(min(2 * len(z) + 10, _DESCENT // len(z) ** 3)):
+        E = _columns(group[free], groups)
+        try:
+            factor = _cholesky(A[np.ix_(free, free)])
+            v, columns = _solved(factor, F[free]), _solved(factor, E)
+            d = columns @ np.linalg.solve(E.T @ columns, E.T @ v) - v if E.shape[1] else -v
+        except LinAlgError:
+            break
+        d -= E @ ((E.T @ d) / E.sum(axis=0))
+        change = A[:, free] @ d
+        change[free] -= ridge * d
+        slope, curvature = float(F[free] @ d), float(change[free] @ d)
+        if not (np.isfinite(change).all() and slope < 0):
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(d > 0, (upper[free] - z[free]) / d, np.where(d < 0, (lower[free] - z[free]) / d, np.inf))
+        # The ridge holds back what costs nothing: along the step the minimum may be further than 1. Where A has
+        # negative eigenvalues, rounding's as a rule, its curvature cannot be believed that far.
+        best, most = -slope / curvature if curvature > 0 else np.inf, float(room.min())
+        if most <= 0:  # what is at a bound and would go beyond it
+            free = free[room > 0]
+            if len(free) <= E.shape[1]:
+                break
+            continue
+        best = min(best, 1.0) if ridge > 1e-8 * size else best
+        t = min(best, most)
+        gain = -t * slope - 0.5 * t * t * curvature
+        if not (np.isfinite(t) and gain > 1e-9 * gained):
+            break
+        bound = np.where(d > 0, upper[free], lower[free])
+        meets = room <= t
+        z[free] = np.where(meets, bound, np.clip(z[free] + t * d, lower[free], upper[free]))
+        F += t * change
+        gained += gain
+        free = free[~meets]
+        if len(free) <= E.shape[1]:
+            break
+    return z
+
+
+def _factor(A):
+    """The Cholesky factor of A, with as little on its diagonal as it needs, and how much that is; A has it too."""
+    size = float(np.mean(np.diagonal(A)))
+    if not np.isfinite(size) or size <= 0:
+        return None, 0.0
+    before, diagonal = 0.0, np.arange(len(A))
+    for part in (1e-10, 1e-8, 1e-7, 1e-6, 1e-5):
+        A[diagonal, diagonal] += part * size - before
+        before = part * size
+        try:
+            return _cholesky(A), before
+        except LinAlgError:
+            continue
+    return None, 0.0
+
+
+# LAPACK itself: where systems are small, SciPy's checks of its arguments would take longer than they do.
+
+
+def _cholesky(A):
+    """The lower Cholesky factor of A; what is above its diagonal is of no account."""
+    factor, info = dpotrf(A, lower=1, clean=0)
+    if info:
+        raise LinAlgError("A is not positive definite.")
+    return factor
+
+
+def _solved(factor, right):
+    """A^-1 right, by the factor of A."""
+    return dpotrs(factor, right, lower=1)[0] if right.size else right.copy()

@@ -1,0 +1,62 @@
+"""One-vs-one: a problem for each pair of classes, over one Gram matrix."""
+
+import itertools
+
+import numpy as np
+
+from symsvm._lib.validation import points
+from symsvm.compiler.lifting import MEMORY
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.solvers.decomposition.program import solve_dual
+
+__all__ = ["one_vs_one", "solve_pairs"]
+
+
+def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **options):
+    """Solve the dual of each pair of classes (a, b), a before b; yield (a, b, rows of X, `Solution`).
+
+    The matrices inside the classes are computed once, in float32, where they fit the memory; so each value of the
+    kernel is computed once for all pairs together.
+
+    Parameters
+    ----------
+    labels : the class of each point.
+    program : the function of (signs, rows) that makes the `QuadraticProgram` of a pair; the sign of a is -1, of b +1.
+    memory : bytes that these matrices may take.
+    options : those of `solve_dual`.
+
+    >>> from symsvm.kernels import Linear
+    >>> from symsvm.objectives import QuadraticProgram
+    >>> X, labels = np.array([[0.0], [1.0], [3.0]]), np.array(["a", "b", "c"])
+    >>> [(a, b, solution.lam.round(3).tolist()) for a, b, _, solution in
+    ...  one_vs_one(X, labels, Linear(), lambda signs, rows: QuadraticProgram.c_svc(signs, C=9.0))]
+    [('a', 'b', [-2.0, 2.0]), ('a', 'c', [-0.222, 0.222]), ('b', 'c', [-0.5, 0.5])]
+    """
+    X = X.tocsr() if hasattr(X, "tocsr") else points(X)
+    order = np.argsort(labels, kind="stable")  # the points of a class side by side
+    names, places = np.unique(labels, return_inverse=True)
+
+    def solve(program, gram):
+        return solve_dual(program, gram, is_psd=kernel.is_psd, **options)
+
+    pairs = solve_pairs(
+        LocalKernelMatrix(kernel, X[order], mode=mode),
+        places[order],
+        lambda s, rows: program(s, order[rows]),
+        solve,
+        memory=memory,
+    )
+    for a, b, rows, solution in pairs:
+        yield names[a].item(), names[b].item(), order[rows], solution
+
+
+def solve_pairs(gram, labels, program, solve, *, memory=MEMORY):
+    """Solve the dual of each pair of classes 0, 1, ..., whose points come one class after another in `gram`."""
+    ends = np.cumsum(np.bincount(labels))
+    starts = np.append(0, ends[:-1])
+    if len(ends) > 2:
+        gram.hold(starts, memory)
+    for a, b in itertools.combinations(range(len(ends)), 2):
+        rows = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
+        signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
+        yield a, b, rows, solve(program(signs, rows), gram.among(rows) if len(ends) > 2 else gram)

@@ -1,0 +1,3 @@
+"""First-order methods: a step is one graph, on every backend."""
+
+__all__ = []

@@ -1,0 +1,3 @@
+"""Quadratic programming by a general interior-point method: the independent reference."""
+
+__all__ = []

@@ -1,3 +1,0 @@
-"""The version of symsvm."""
-
-__version__ = "0.1.0.dev0"
