@@ -303,7 +303,7 @@ def test_explain_adds_up_a_decision(home):
         assert terms + decision["remainder"] + decision["intercept"] == pytest.approx(decision["decision"])
         for term in decision["terms"]:  # which are rows of the file, from 1 as --row is
             distance = np.sum((X[term["name"] - 1] - X[1]) ** 2)
-            assert term["value"] == pytest.approx(np.exp(-distance / (2 * model._kernel.sigma**2)))
+            assert term["value"] == pytest.approx(np.exp(-distance / (2 * model.kernel_.sigma**2)))
     text = run("explain", home / "three.symsvm", home / "three.csv", "--labels", "kind", "--top", 2).out
     assert re.search(r"support vector +contribution +weight +value *\n.*\n +row \d+ ", text)
     assert "there is no row 99" in run("explain", home / "two.symsvm", home / "two.svm", "--row", 99, code=2).err

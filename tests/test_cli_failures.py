@@ -238,7 +238,7 @@ def test_ctrl_c_keeps_the_feasible_model(tmp_path):
     assert "Traceback" not in ended.stderr
     model = symsvm.load(tmp_path / "m.symsvm")
     assert [c.status for c in model.certificate_] == ["optimal", "feasible", "feasible"]
-    assert [s.stopped for s in model._solutions] == ["tol", "interrupt", "interrupt"]
+    assert [s.stopped for s in model.solutions_] == ["tol", "interrupt", "interrupt"]
     assert all(c.infeasibility < 1e-6 for c in model.certificate_)
     assert model.calibration is None
     assert len(model.predict(np.zeros((2, 2)))) == 2
@@ -283,7 +283,7 @@ def test_ctrl_c_in_a_linear_machine(tmp_path, monkeypatch):
     points, path = three_classes(tmp_path / "p.svm"), tmp_path / "m.symsvm"
     ended = run("train", points, "-s", "linear-svc", "--loss", "hinge", "-c", 100, "-e", 1e-14, "-o", path, code=1)
     assert "interrupted: the model, feasible but not optimal, is in" in ended.err
-    assert [solution.stopped for solution in symsvm.load(path)._solutions] == ["callback"] * 3
+    assert [solution.stopped for solution in symsvm.load(path).solutions_] == ["callback"] * 3
 
 
 def test_ctrl_c_that_compiled_code_makes_another_error_of(good, monkeypatch):

@@ -219,8 +219,8 @@ def test_a_walk_asks_k_minus_1_pairs_a_point(monkeypatch):
     X, y = load_digits(n_class=6, return_X_y=True)
     model = SVC(multi_class="dag").fit(X[:300], y[:300])
     asked = []
-    values = SVC._values
-    monkeypatch.setattr(SVC, "_values", lambda self, X, coef: asked.append(len(X)) or values(self, X, coef))
+    values = SVC.expansion
+    monkeypatch.setattr(SVC, "expansion", lambda self, X, coef: asked.append(len(X)) or values(self, X, coef))
     model.predict(X[300:400])
     assert sum(asked) == 5 * 100
 
@@ -417,7 +417,7 @@ def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_ones(machine,
     with pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
         machine = clone(machine).fit(X, y)
     assert len(caught) == 1
-    assert [solution.stopped for solution in machine._solutions] == ["tol", "interrupt", "interrupt"]
+    assert [solution.stopped for solution in machine.solutions_] == ["tol", "interrupt", "interrupt"]
     assert all(certificate.infeasibility <= 1e-12 for certificate in machine.certificate_)
     assert np.isfinite(machine.decision_function(X)).all()
 
@@ -441,9 +441,9 @@ def test_a_fit_that_is_watched(machine):
         machine.fit(X, y)
     assert len(caught) == 1
     assert "by the callback" in str(caught[0].message)
-    assert [solution.stopped for solution in machine._solutions] == ["tol", "callback", "callback"]
+    assert [solution.stopped for solution in machine.solutions_] == ["tol", "callback", "callback"]
     assert all(certificate.infeasibility <= 1e-12 for certificate in machine.certificate_)
-    assert [s.stopped for s in machine.fit(X, y)._solutions] == ["tol"] * 3
+    assert [s.stopped for s in machine.fit(X, y).solutions_] == ["tol"] * 3
     with pytest.raises(TypeError, match="callback must be a function of an Info, got 3"), machine.watching(3):
         pass
 
@@ -478,7 +478,7 @@ def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(mon
     with machine.watching(lambda info: False), pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
         machine.fit(X, y)
     assert len(caught) == 1
-    assert [solution.stopped for solution in machine._solutions] == ["interrupt"] * 3
+    assert [solution.stopped for solution in machine.solutions_] == ["interrupt"] * 3
     assert [certificate.infeasibility for certificate in machine.certificate_] == [0.0] * 3
 
 

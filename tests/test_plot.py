@@ -306,7 +306,7 @@ def test_values_of_W_and_an_optimum():
 
 
 def test_solutions_estimators_and_several_problems(iris, svc):
-    solution = svc._solutions[0]
+    solution = svc.solutions_[0]
     display = plot.convergence({"solution": solution, "pipeline": make_pipeline(svc), "pairs": iris}, y="violation")
     assert [len(group) for group in display.curves.values()] == [1, 1, 3]
     np.testing.assert_array_equal(display.curves["solution"][0][1], solution.trace["violation"])

@@ -179,7 +179,7 @@ def test_requests_together_are_answered_as_alone(numbers):
 def test_the_model_is_described(files, numbers):
     told = numbers.get("/v1/model").json()
     model = model_of(files, "numbers")
-    assert told["kernel"] == repr(model[-1]._kernel)
+    assert told["kernel"] == repr(model[-1].kernel_)
     assert told["labels"] == model.classes_.tolist()
     assert told["version"] == symsvm.__version__
     assert told["estimator"] == "SVC"

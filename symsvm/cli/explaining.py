@@ -31,7 +31,7 @@ def model_explained(model, form, path, out):
 
 
 def _explanation(machine, form):
-    if hasattr(machine, "explain") and getattr(machine, "_kernel", None) is not None:
+    if hasattr(machine, "explain") and getattr(machine, "kernel_", None) is not None:
         return machine.explain(format=form)
     if form != "text":
         raise Refused(f"a {form} needs a kernel with an expression, which this model has not.")

@@ -130,7 +130,7 @@ def machine_of(model):
 def parts_of(model):
     """The class, the parameters that matter and the scaling of a model, as a dict."""
     machine = machine_of(model)
-    kernel = getattr(machine, "_kernel", None)
+    kernel = getattr(machine, "kernel_", None)
     quiet = ("verbose", "random_state", "cache_size", "shrinking", "break_ties", "dual", "warm_start")
     params = {k: v for k, v in machine.get_params(deep=False).items() if k not in quiet}
     parts = {"class": type(machine).__name__, "params": {k: _said(v) for k, v in params.items()}}

@@ -23,7 +23,7 @@ def machine_lines(model, found):
 
 def _machines(machine):
     """(name, support vectors, iterations, seconds) of each problem."""
-    coef = machine._coefficients()
+    coef = machine.decision_coef_
     classes = [str(c) for c in getattr(machine, "classes_", ())]
     if len(classes) <= 2:
         names = [" vs ".join(classes) or "machine"]
@@ -31,7 +31,7 @@ def _machines(machine):
         names = [f"{c} vs rest" for c in classes]
     else:
         names = [f"{a} vs {b}" for a, b in itertools.combinations(classes, 2)]
-    for column, (name, solution) in enumerate(zip(names, machine._solutions, strict=True)):
+    for column, (name, solution) in enumerate(zip(names, machine.solutions_, strict=True)):
         yield name, int(np.count_nonzero(coef[:, column])), solution.n_iter, float(solution.trace["seconds"][-1])
 
 

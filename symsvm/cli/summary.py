@@ -40,7 +40,7 @@ def fitted(model, seconds=None):
         found["support_vectors"] = len(machine.support_)
         found["points"] = int(machine.shape_fit_[0])
     found["iterations"] = int(np.sum(machine.n_iter_))
-    found["stopped"] = sorted({solution.stopped for solution in machine._solutions})
+    found["stopped"] = sorted({solution.stopped for solution in machine.solutions_})
     if seconds is not None:
         found["seconds"] = seconds
     return found
@@ -118,7 +118,7 @@ def fitted_lines(found):
 def problem_table(machine, width):
     """A row for each problem of a machine with several."""
     rows = []
-    for i, solution in enumerate(machine._solutions):
+    for i, solution in enumerate(machine.solutions_):
         c = solution.certificate
         gap = "" if c.gap is None else f"{c.relative_gap:.1e}"
         rows.append((c.status, i + 1, gap, f"{c.violation:.1e}", solution.n_iter, solution.stopped))

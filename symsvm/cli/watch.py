@@ -97,7 +97,7 @@ class Watch:
             calibration = Calibration(method, machine.random_state).fit(machine, Z, y, None)
         finally:
             self._calibrating = False
-        machine.calibration, machine._calibration = method, calibration
+        machine.calibration, machine.calibration_ = method, calibration
 
     # ---- the bar
 

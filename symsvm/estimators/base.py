@@ -15,7 +15,7 @@ __all__ = ["CertifiedEstimator", "votes"]
 
 
 class CertifiedEstimator(BaseEstimator):
-    """An estimator that keeps the solutions of its problems in `_solutions`."""
+    """An estimator that keeps the solutions of its problems in `solutions_`."""
 
     @property
     def certificate_(self):
@@ -29,9 +29,9 @@ class CertifiedEstimator(BaseEstimator):
 
     def _each(self, name):
         check_is_fitted(self)
-        if not self._solutions:
+        if not self.solutions_:
             raise AttributeError(f"{name}_ is not there after partial_fit: nobody has seen all points; use fit.")
-        values = [getattr(solution, name) for solution in self._solutions]
+        values = [getattr(solution, name) for solution in self.solutions_]
         return values[0] if len(values) == 1 else values
 
     @contextlib.contextmanager
@@ -75,8 +75,8 @@ class CertifiedEstimator(BaseEstimator):
         """Certificates are made before the training points, which they are made from, are left behind."""
         state = dict(super().__getstate__())
         state.pop("_watching", None)
-        if "_solutions" in state:
-            state["_solutions"] = [_settled(solution) for solution in state["_solutions"]]
+        if "solutions_" in state:
+            state["solutions_"] = [_settled(solution) for solution in state["solutions_"]]
         return state
 
 

@@ -27,7 +27,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         ----------
         sample_weight : C_i = C weight_i, or the bound weight_i of nu-SVC; a weight of 0 takes a point out.
         """
-        X, y = self._checked(X, y)
+        X, y = self.check_points(X, y)
         self.classes_, used, labels, self.class_weight_, weights = self._labelled(X, y, sample_weight)
         choice(self.multi_class, "multi_class", ("ovo", "ovr", "dag"))
         choice(self.decision_function_shape, "decision_function_shape", ("ovo", "ovr"))
@@ -43,12 +43,12 @@ class Classifier(ClassifierMixin, KernelEstimator):
         coef, self.intercept_, solutions = solve(points, labels, weights)
         support = np.flatnonzero(np.any(coef != 0, axis=1))
         support = support[np.argsort(labels[support], kind="stable")]  # by class, as LIBSVM does
-        self._coef = coef[support]
+        self.problem_coef_ = coef[support]
         self._keep(X, used[support], solutions)
         self.n_support_ = np.bincount(labels[support], minlength=len(self.classes_)).astype("int32")
         self.dual_coef_ = self._laid_out(labels[support])
         if self.calibration is not None:
-            self._calibration = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
+            self.calibration_ = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
         return self
 
     def _labelled(self, X, y, sample_weight):
@@ -59,7 +59,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         """A problem for each pair of classes: coefficients (m, pairs), intercepts, solutions."""
         k = len(self.classes_)
         order = np.argsort(labels, kind="stable")  # the points of a class side by side
-        gram = self._bind(X[np.ix_(order, order)] if self.kernel == "precomputed" else X[order], weights[order])
+        gram = self.bind(X[np.ix_(order, order)] if self.kernel == "precomputed" else X[order], weights[order])
         coef, intercepts, solutions = np.zeros((len(labels), k * (k - 1) // 2)), [], []
 
         def program(signs, rows):
@@ -74,7 +74,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
     def _rest(self, X, labels, weights):
         """A problem for each class against the rest, over the same points; for two classes the second's is enough."""
-        gram, k = self._bind(X, weights), len(self.classes_)
+        gram, k = self.bind(X, weights), len(self.classes_)
         if k > 2:
             gram.hold([0])
             gram.keeps = True  # rows of one problem's working set serve the next
@@ -98,18 +98,19 @@ class Classifier(ClassifierMixin, KernelEstimator):
         """The coefficients as `dual_coef_`: (k - 1, support vectors) for pairs, (k, support vectors) for the rest."""
         k = len(self.classes_)
         if self.multi_class == "ovr" or k == 2:
-            return np.ascontiguousarray(self._coef.T)
+            return np.ascontiguousarray(self.problem_coef_.T)
         self.intercept_ = -self.intercept_
         laid = np.zeros((k - 1, len(labels)))
         for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
-            laid[b - 1, labels == a] = -self._coef[labels == a, column]
-            laid[a, labels == b] = -self._coef[labels == b, column]
+            laid[b - 1, labels == a] = -self.problem_coef_[labels == a, column]
+            laid[a, labels == b] = -self.problem_coef_[labels == b, column]
         return laid
 
-    def _coefficients(self):
+    @property
+    def decision_coef_(self):
         """One column for each problem, in the signs of `intercept_`."""
         pairs = self.multi_class != "ovr" and len(self.classes_) > 2
-        return -self._coef if pairs else self._coef
+        return -self.problem_coef_ if pairs else self.problem_coef_
 
     # ---- decisions
 
@@ -119,11 +120,12 @@ class Classifier(ClassifierMixin, KernelEstimator):
         For pairs of classes the (n, k) are votes, with the sum of the decision values, squashed, to break ties.
         """
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return self._decide(X, self.decision_function_shape).astype(X.dtype, copy=False)
+        X = self.check_points(X, reset=False)
+        return self.decide(X, self.decision_function_shape).astype(X.dtype, copy=False)
 
-    def _decide(self, X, shape="ovr"):
-        values = self._values(X, self._coefficients()) + self.intercept_
+    def decide(self, X, shape="ovr"):
+        """The decision values of checked points, a column for each class or for each pair of classes."""
+        values = self.expansion(X, self.decision_coef_) + self.intercept_
         if len(self.classes_) == 2:
             return values[:, 0]
         if self.multi_class == "ovr" or shape == "ovo":
@@ -135,12 +137,12 @@ class Classifier(ClassifierMixin, KernelEstimator):
         check_is_fitted(self)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        X = self._checked(X, reset=False)
+        X = self.check_points(X, reset=False)
         if len(self.classes_) == 2:
-            return self.classes_[(self._decide(X) > 0).astype("int64")]
+            return self.classes_[(self.decide(X) > 0).astype("int64")]
         if self.multi_class == "dag":
             return self.classes_[self._walk(X)]
-        values = self._values(X, self._coefficients()) + self.intercept_
+        values = self.expansion(X, self.decision_coef_) + self.intercept_
         if self.multi_class == "ovr":
             return self.classes_[np.argmax(values, axis=1)]
         return self.classes_[np.argmax(votes(values, len(self.classes_)), axis=1)]
@@ -150,12 +152,12 @@ class Classifier(ClassifierMixin, KernelEstimator):
         k = len(self.classes_)
         first, last = np.zeros(X.shape[0], dtype="int64"), np.full(X.shape[0], k - 1)
         columns = {pair: column for column, pair in enumerate(itertools.combinations(range(k), 2))}
-        coef = self._coefficients()
+        coef = self.decision_coef_
         for _ in range(k - 1):
             for a, b in sorted(set(zip(first.tolist(), last.tolist(), strict=True))):
                 here = np.flatnonzero((first == a) & (last == b))
                 column = columns[a, b]
-                values = self._values(X[here], coef[:, column]) + self.intercept_[column]
+                values = self.expansion(X[here], coef[:, column]) + self.intercept_[column]
                 last[here[values >= 0]] -= 1
                 first[here[values < 0]] += 1
         return first
@@ -164,8 +166,8 @@ class Classifier(ClassifierMixin, KernelEstimator):
     def predict_proba(self, X):
         """The probability of each class, (n, k), from decision values calibrated by cross-validation."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return self._calibration.probabilities(self._decide(X)).astype(X.dtype, copy=False)
+        X = self.check_points(X, reset=False)
+        return self.calibration_.probabilities(self.decide(X)).astype(X.dtype, copy=False)
 
     @available_if(lambda self: self.calibration is not None or _say_how())
     def predict_log_proba(self, X):

@@ -98,11 +98,11 @@ class SVC(Classifier):
 
     def _program(self, signs, weights):
         return QuadraticProgram.c_svc(
-            signs, number(self.C, "C", positive=True) * weights, intercept=self._intercept == "free"
+            signs, number(self.C, "C", positive=True) * weights, intercept=self.intercept_mode == "free"
         )
 
     def _dual(self, kernel):
-        return MachineDual.c_svc(kernel, self.C, intercept=self._intercept == "free")
+        return MachineDual.c_svc(kernel, self.C, intercept=self.intercept_mode == "free")
 
 
 class NuSVC(Classifier):
@@ -198,14 +198,14 @@ class NuSVC(Classifier):
             return (plus if full[0] else minus), minus - plus
         return (plus + minus) / 2, (minus - plus) / 2
 
-    def _lacks_margin(self):
+    def lacks_margin(self):
         """Whether a problem of the fit has ended at its optimum, and nothing tells its classes apart there."""
-        ended = [solution for solution in self._solutions if solution.stopped == "tol"]
+        ended = [solution for solution in self.solutions_ if solution.stopped == "tol"]
         return any(not _is_known(self._margin(solution)[1], solution) for solution in ended)
 
     def _keep(self, X, support, solutions):
         super()._keep(X, support, solutions)
-        if self._lacks_margin():
+        if self.lacks_margin():
             warn_convergence(
                 f"nu={self.nu:g} is too small for these points and this kernel: at the optimum the margin is 0, as far "
                 f"as tol={self.tol:g} tells, and nothing tells classes apart. Take a larger nu, or another kernel."

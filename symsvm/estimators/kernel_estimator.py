@@ -32,7 +32,7 @@ class KernelEstimator(CertifiedEstimator):
 
     # ---- the kernel
 
-    def _kernel_of(self, X, weights):
+    def kernel_for(self, X, weights):
         """The kernel with its numbers for these points; None where X, or what a function made of it, is the matrix."""
         kernel = self.kernel
         if isinstance(kernel, Kernel):
@@ -78,7 +78,7 @@ class KernelEstimator(CertifiedEstimator):
 
     # ---- the data
 
-    def _checked(self, *data, **options):
+    def check_points(self, *data, **options):
         """X, or X and y, after scikit-learn's checks."""
         fitting = options.get("reset", True)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -88,14 +88,14 @@ class KernelEstimator(CertifiedEstimator):
             raise ValueError(f"Precomputed matrix must be a square matrix between the points, got {X.shape}.")
         return checked
 
-    def _bind(self, X, weights):
+    def bind(self, X, weights):
         """Settle the kernel and return the `LocalKernelMatrix` of the points; a fit begins."""
         self._begin_fit()
-        self._kernel = self._kernel_of(X, weights)
-        if self._kernel is not None:
+        self.kernel_ = self.kernel_for(X, weights)
+        if self.kernel_ is not None:
             points = X.astype("float64") if X.dtype != np.float64 else X
-            self._kernel.check_points(points)
-            return LocalKernelMatrix(self._embedded(self._kernel), points, mode=self.mode)
+            self.kernel_.check_points(points)
+            return LocalKernelMatrix(self._embedded(self.kernel_), points, mode=self.mode)
         K = X if self.kernel == "precomputed" else self.kernel(X, X)
         K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
         if K.shape != (X.shape[0], X.shape[0]):
@@ -105,7 +105,7 @@ class KernelEstimator(CertifiedEstimator):
         return LocalKernelMatrix(self._embedded(Precomputed(K)), Precomputed.points(len(K)), mode=self.mode)
 
     @property
-    def _intercept(self):
+    def intercept_mode(self):
         """How the intercept takes part: "free" (an equality of the dual), "embedded" (in the kernel) or "none"."""
         if not getattr(self, "fit_intercept", True):
             return "none"
@@ -113,7 +113,7 @@ class KernelEstimator(CertifiedEstimator):
 
     def _embedded(self, kernel):
         """The kernel with the constant feature that a penalised intercept is the weight of."""
-        if self._intercept != "embedded":
+        if self.intercept_mode != "embedded":
             return kernel
         constant = number(self.intercept_scaling, "intercept_scaling", positive=True) ** 2
         if isinstance(kernel, Precomputed):
@@ -122,7 +122,7 @@ class KernelEstimator(CertifiedEstimator):
 
     def _intercept_of(self, solution):
         """b, from the multiplier of the equality or from the weight of the constant feature."""
-        if self._intercept == "embedded":
+        if self.intercept_mode == "embedded":
             return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.lam.sum())
         return 0.0 if solution.b is None else solution.b
 
@@ -145,27 +145,27 @@ class KernelEstimator(CertifiedEstimator):
         """Keep support vectors and what the solutions say; certificates are computed when they are read."""
         self._end_fit()
         self.support_ = support.astype("int32")
-        self.support_vectors_ = X[support] if self._kernel is not None else np.empty((0, 0))
+        self.support_vectors_ = X[support] if self.kernel_ is not None else np.empty((0, 0))
         # A copy: X may be changed later, and a function that meets the same array twice may round otherwise (A A').
-        self._fitted = X.copy() if callable(self.kernel) and self._kernel is None else None
-        self._solutions = solutions
+        self.X_fit_ = X.copy() if callable(self.kernel) and self.kernel_ is None else None
+        self.solutions_ = solutions
         self.fit_status_ = int(any(s.stopped != "tol" for s in solutions))
         self.n_iter_ = np.array([s.n_iter for s in solutions], dtype="int32")
         self.shape_fit_ = X.shape
 
     # ---- the decision values
 
-    def _values(self, X, coef):
+    def expansion(self, X, coef):
         """sum_j K(x_i, v_j) coef_j over the support vectors, (n,) or one column for each of coef's."""
-        if self._kernel is not None:
+        if self.kernel_ is not None:
             if not len(coef):
                 return np.zeros((X.shape[0], *coef.shape[1:]))
-            return KernelEvaluator(self._kernel, mode=self.mode).matvec(X.astype("float64"), self._vectors(), coef)
+            return KernelEvaluator(self.kernel_, mode=self.mode).matvec(X.astype("float64"), self._vectors(), coef)
         if self.kernel == "precomputed":
             if X.shape[1] != self.shape_fit_[0]:
                 raise ValueError(f"X must have a column for each of the {self.shape_fit_[0]} training points.")
             return X[:, self.support_] @ coef
-        return np.asarray(self.kernel(X, self._fitted))[:, self.support_] @ coef
+        return np.asarray(self.kernel(X, self.X_fit_))[:, self.support_] @ coef
 
     def _vectors(self):
         V = self.support_vectors_
@@ -176,12 +176,12 @@ class KernelEstimator(CertifiedEstimator):
         """The weights w of a linear kernel, (problems, d)."""
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        return self._coefficients().T @ self.support_vectors_
+        return self.decision_coef_.T @ self.support_vectors_
 
     @property
     def objective_(self):
         """The dual problem of the machine in symbols, over lam, X and y, for points of weight 1."""
-        kernel = self._kernel if getattr(self, "_kernel", None) is not None else self.kernel
+        kernel = self.kernel_ if getattr(self, "kernel_", None) is not None else self.kernel
         if not isinstance(kernel, Kernel):
             raise AttributeError("objective_ needs a kernel with an expression: fit first, or give a Kernel object.")
         return self._dual(self._embedded(kernel))

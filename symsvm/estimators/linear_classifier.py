@@ -96,15 +96,15 @@ class LinearSVC(ClassifierMixin, LinearMachine):
 
     def fit(self, X, y, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR, and their labels."""
-        self.__dict__.pop("_streams", None)
+        self.__dict__.pop("streams_", None)
         self.__dict__.pop("_fit_points", None)
-        X, y = self._checked(X, y)
+        X, y = self.check_points(X, y)
         self.classes_, used, labels, _, weights = weighted_classes(X, y, sample_weight, self.class_weight)
         choice(self.multi_class, "multi_class", ("ovr", "ovo", "crammer_singer"))
         choice(self.loss, "loss", ("squared_hinge", "hinge"))
         points = X[used] if len(used) < len(y) else X
         C = number(self.C, "C", positive=True) * weights
-        start = getattr(self, "_solutions", None) or None if self.warm_start else None
+        start = getattr(self, "solutions_", None) or None if self.warm_start else None
         fit = {"crammer_singer": self._together, "ovo": self._pairs}.get(self.multi_class, self._rest)
         fit = self._rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit
         self._begin_fit()
@@ -116,7 +116,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         self._fit_points = len(used)
         self._keep(solutions)
         if self.calibration is not None:
-            self._calibration = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
+            self.calibration_ = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
         return self
 
     @available_if(_can_stream)
@@ -133,8 +133,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         classes : all classes that there will be; needed in the first call, unless it comes after `fit`.
         sample_weight : of the losses of these points.
         """
-        first, seen = not hasattr(self, "_streams"), getattr(self, "_fit_points", 0)
-        X, y = self._checked(X, y, reset=first and not seen)
+        first, seen = not hasattr(self, "streams_"), getattr(self, "_fit_points", 0)
+        X, y = self.check_points(X, y, reset=first and not seen)
         check_classification_targets(y)
         if first and not seen:
             if classes is None:
@@ -156,12 +156,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         rows, one = self._rows(X), len(self.classes_) == 2
         if first:
             self._begin(rows, seen)
-        order = np.random.default_rng((seed, self._streams[0].t)).permutation(len(y))
-        for c, stream in enumerate(self._streams):
+        order = np.random.default_rng((seed, self.streams_[0].t)).permutation(len(y))
+        for c, stream in enumerate(self.streams_):
             stream.see(rows, np.where(labels == c + one, 1.0, -1.0), weights, order)
-        u = np.stack([stream.u for stream in self._streams])
+        u = np.stack([stream.u for stream in self.streams_])
         self.coef_, self.intercept_ = u[:, :-1], rows.s * u[:, -1]
-        self.t_ = self._streams[0].t
+        self.t_ = self.streams_[0].t
         return self
 
     def _begin(self, rows, seen):
@@ -171,8 +171,8 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         starts = [None] * (1 if len(self.classes_) == 2 else len(self.classes_))
         if seen:
             starts = np.column_stack([self.coef_, self.intercept_ / (rows.s or 1.0)])
-        self._streams = [Stream(rows.d, lam, u, seen) for u in starts]
-        self._solutions, self.n_iter_ = [], 1
+        self.streams_ = [Stream(rows.d, lam, u, seen) for u in starts]
+        self.solutions_, self.n_iter_ = [], 1
 
     def _solve(self, rows, signs, C, start):
         """Solve the next problem of the fit."""
@@ -211,10 +211,11 @@ class LinearSVC(ClassifierMixin, LinearMachine):
     def decision_function(self, X):
         """x.w + b for each point: (n,) for two classes, else (n, k); votes for pairs of classes."""
         check_is_fitted(self)
-        return self._decide(self._checked(X, reset=False))
+        return self.decide(self.check_points(X, reset=False))
 
-    def _decide(self, X):
-        values = self._values(X)
+    def decide(self, X):
+        """The decision values of checked points."""
+        values = self.expansion(X)
         k = len(self.classes_)
         if k == 2:
             return values[:, 0]
@@ -227,12 +228,12 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         check_is_fitted(self)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        values = self._decide(self._checked(X, reset=False))
+        values = self.decide(self.check_points(X, reset=False))
         return self.classes_[(values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)]
 
     @available_if(lambda self: self.calibration is not None)
     def predict_proba(self, X):
         """The probability of each class, (n, k), from decision values calibrated by cross-validation."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return self._calibration.probabilities(self._decide(X)).astype(X.dtype, copy=False)
+        X = self.check_points(X, reset=False)
+        return self.calibration_.probabilities(self.decide(X)).astype(X.dtype, copy=False)

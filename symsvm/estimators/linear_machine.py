@@ -19,7 +19,8 @@ class LinearMachine(CertifiedEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _checked(self, *data, **options):
+    def check_points(self, *data, **options):
+        """X, or X and y, after scikit-learn\'s checks."""
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         return validate_data(self, *data, **options)
 
@@ -48,9 +49,9 @@ class LinearMachine(CertifiedEstimator):
 
     def _keep(self, solutions):
         self._end_fit()
-        self._solutions = solutions
+        self.solutions_ = solutions
         self.n_iter_ = int(max(solution.n_iter for solution in solutions))
 
-    def _values(self, X):
+    def expansion(self, X):
         values = X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
         return np.asarray(values)

@@ -66,7 +66,7 @@ class LinearSVR(RegressorMixin, LinearMachine):
 
     def fit(self, X, y, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR, and their targets."""
-        X, y = self._checked(X, y, y_numeric=True)
+        X, y = self.check_points(X, y, y_numeric=True)
         weights = sample_weights(sample_weight, X)
         choice(self.loss, "loss", ("epsilon_insensitive", "squared_epsilon_insensitive"))
         used = np.flatnonzero(weights)
@@ -75,8 +75,8 @@ class LinearSVR(RegressorMixin, LinearMachine):
         self._begin_fit()
         options = self._options() | self._intercept_options() | {"epsilon": self.epsilon}
         options |= {"loss": self.loss, "penalty": self.penalty}
-        if self.warm_start and hasattr(self, "_solutions"):
-            options["start"] = self._solutions[0]
+        if self.warm_start and hasattr(self, "solutions_"):
+            options["start"] = self.solutions_[0]
         rows, targets = self._rows(points), targets.astype("float64")
         solution = self._watching.solve(functools.partial(solve_linear, rows, targets, C, **options))
         self.coef_, self.intercept_ = solution.w, np.array([solution.intercept], dtype="float64")
@@ -86,5 +86,5 @@ class LinearSVR(RegressorMixin, LinearMachine):
     def predict(self, X):
         """x.w + b for each point."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        X = self.check_points(X, reset=False)
         return np.asarray(X @ self.coef_.astype(X.dtype, copy=False) + X.dtype.type(self.intercept_[0]))

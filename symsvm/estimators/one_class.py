@@ -62,13 +62,13 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
 
     def fit(self, X, y=None, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR; y is not used."""
-        X = self._checked(X)
+        X = self.check_points(X)
         weights = sample_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         points = X
         if len(used) < len(weights):
             points = X[np.ix_(used, used)] if self.kernel == "precomputed" else X[used]
-        solution = self._solve(QuadraticProgram.one_class(weights[used], self.nu), self._bind(points, weights[used]))
+        solution = self._solve(QuadraticProgram.one_class(weights[used], self.nu), self.bind(points, weights[used]))
         support = np.flatnonzero(solution.lam)
         self._keep(X, used[support], [solution])
         self.n_iter_ = int(self.n_iter_[0])
@@ -82,14 +82,15 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
     def _dual(self, kernel):
         return MachineDual.one_class(kernel, self.nu)
 
-    def _coefficients(self):
+    @property
+    def decision_coef_(self):
         return self.dual_coef_.T
 
     def score_samples(self, X):
         """sum_j lam_j K(x_j, x) for each point."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return self._values(X, self.dual_coef_[0]).astype(X.dtype, copy=False)
+        X = self.check_points(X, reset=False)
+        return self.expansion(X, self.dual_coef_[0]).astype(X.dtype, copy=False)
 
     def decision_function(self, X):
         """`score_samples` minus `offset_`: positive for inliers."""

@@ -18,13 +18,13 @@ class _Regressor(RegressorMixin, KernelEstimator):
 
     def fit(self, X, y, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR, and their targets; C_i = C weight_i."""
-        X, y = self._checked(X, y, y_numeric=True)
+        X, y = self.check_points(X, y, y_numeric=True)
         weights = sample_weights(sample_weight, X)
         used = np.flatnonzero(weights)
         points = X
         if len(used) < len(y):
             points = X[np.ix_(used, used)] if self.kernel == "precomputed" else X[used]
-        gram = self._bind(points, weights[used])
+        gram = self.bind(points, weights[used])
         program = self._program(y[used].astype("float64"), weights[used])
         solution = self._solve(program, gram)
         beta = program.weights(solution.lam)
@@ -39,14 +39,15 @@ class _Regressor(RegressorMixin, KernelEstimator):
     def _offset(self, solution):
         return self._intercept_of(solution)
 
-    def _coefficients(self):
+    @property
+    def decision_coef_(self):
         return self.dual_coef_.T
 
     def predict(self, X):
         """sum_j beta_j K(x_j, x) + b for each point (Eq. 002:2.16)."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return (self._values(X, self.dual_coef_[0]) + self.intercept_[0]).astype(X.dtype, copy=False)
+        X = self.check_points(X, reset=False)
+        return (self.expansion(X, self.dual_coef_[0]) + self.intercept_[0]).astype(X.dtype, copy=False)
 
 
 class SVR(_Regressor):
@@ -111,10 +112,10 @@ class SVR(_Regressor):
 
     def _program(self, y, weights):
         C = number(self.C, "C", positive=True) * weights
-        return QuadraticProgram.svr(y, C, self.epsilon, intercept=self._intercept == "free")
+        return QuadraticProgram.svr(y, C, self.epsilon, intercept=self.intercept_mode == "free")
 
     def _dual(self, kernel):
-        return MachineDual.svr(kernel, self.C, self.epsilon, intercept=self._intercept == "free")
+        return MachineDual.svr(kernel, self.C, self.epsilon, intercept=self.intercept_mode == "free")
 
 
 class NuSVR(_Regressor):

@@ -107,12 +107,12 @@ def contributions(model, x, *, label=None, by=None):
         raise TypeError(f"contributions need an estimator of symsvm, got {found}.")
     x, names = _seen(model, x)
     check_is_fitted(machine)
-    x = machine._checked(x, reset=False).astype("float64")
+    x = machine.check_points(x, reset=False).astype("float64")
     by = _way(machine, by)
     names, weights, values, decisions = (_of_features if by == "features" else _of_vectors)(machine, x, names)
     rows = zip(_sides(machine), decisions, np.ravel(machine.intercept_), weights, strict=True)
     calibrated = getattr(machine, "calibration", None) is not None
-    probabilities = machine._calibration.probabilities(machine._decide(x))[0] if calibrated else None
+    probabilities = machine.calibration_.probabilities(machine.decide(x))[0] if calibrated else None
     found = []
     for (plus, minus, c), decision, intercept, w in rows:
         if label is None or label in (plus, minus):
@@ -174,21 +174,21 @@ def _of_features(machine, x, names):
 
 def _of_vectors(machine, x, names):
     """Row numbers of the support vectors, q (decisions, terms), K(x_j, x), and the decisions."""
-    if machine._kernel is None:
-        K = x if machine.kernel == "precomputed" else np.asarray(machine.kernel(x, machine._fitted))
+    if machine.kernel_ is None:
+        K = x if machine.kernel == "precomputed" else np.asarray(machine.kernel(x, machine.X_fit_))
         values = K[0, machine.support_]
     elif len(machine.support_):
-        values = KernelEvaluator(machine._kernel, mode=machine.mode).block(x, machine._vectors())[0]
+        values = KernelEvaluator(machine.kernel_, mode=machine.mode).block(x, machine._vectors())[0]
     else:
         values = np.empty(0)
-    return machine.support_, machine._coefficients().T, values, _decisions(machine, x)
+    return machine.support_, machine.decision_coef_.T, values, _decisions(machine, x)
 
 
 def _decisions(machine, x):
     """f(x) of each problem, by the way that predictions go."""
     if isinstance(machine, KernelEstimator):
-        return machine._values(x, machine._coefficients())[0] + machine.intercept_
-    return np.ravel(machine._values(x))
+        return machine.expansion(x, machine.decision_coef_)[0] + machine.intercept_
+    return np.ravel(machine.expansion(x))
 
 
 def _sides(machine):

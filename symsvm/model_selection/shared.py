@@ -30,7 +30,7 @@ def can_share(machine):
     """
     if not isinstance(machine, KernelEstimator) or getattr(machine, "calibration", None) is not None:
         return False
-    if machine._intercept == "embedded" or machine.mode is not None or machine.verbose:
+    if machine.intercept_mode == "embedded" or machine.mode is not None or machine.verbose:
         return False
     if not isinstance(machine.kernel, (str, Kernel)):
         return False
@@ -134,14 +134,14 @@ class _Shared:
 
     _session = None
 
-    def _checked(self, *data, **options):
+    def check_points(self, *data, **options):
         return data if len(data) > 1 else data[0]  # the search has checked the points
 
     def _labelled(self, X, y, sample_weight):
         return self._session.labelled(self.class_weight, lambda: super(_Shared, self)._labelled(X, y, sample_weight))
 
-    def _bind(self, X, weights):
-        self._kernel = self._session.held.kernel
+    def bind(self, X, weights):
+        self.kernel_ = self._session.held.kernel
         return self._session.bind(_rows(X))
 
     def _solve(self, program, gram):
@@ -151,7 +151,7 @@ class _Shared:
             program, gram, tol=self.tol, max_iter=max_iter, time_limit=self.time_limit, **options
         )
 
-    def _values(self, X, coef):
+    def expansion(self, X, coef):
         if not len(coef):
             return np.zeros((len(X), *coef.shape[1:]))
         return self._session.held.values(_rows(X), _rows(self.support_vectors_), coef)

@@ -72,15 +72,15 @@ class Sheet:
 def checked(machine, X, y):
     """The points as a kernel machine takes them, in float64."""
     with_targets = y is not None and get_tags(machine).target_tags.required
-    X = clone(machine)._checked(X, y)[0] if with_targets else clone(machine)._checked(X)
+    X = clone(machine).check_points(X, y)[0] if with_targets else clone(machine).check_points(X)
     return X if X.dtype == np.float64 else X.astype("float64")
 
 
 def kernel_of(machine, X, train):
     """The kernel of a machine for these training points, the points that it takes, and what tells it from others."""
     if machine.kernel == "precomputed":
-        gram = clone(machine)._bind(X, np.ones(X.shape[0]))
+        gram = clone(machine).bind(X, np.ones(X.shape[0]))
         return gram.kernel, gram.X, "precomputed"
-    kernel, numbers = machine._kernel_of(X[train], np.ones(len(train))), []
+    kernel, numbers = machine.kernel_for(X[train], np.ones(len(train))), []
     kernel.lift(lambda name, value: numbers.append(np.asarray(value).tobytes()))
     return kernel, X, (kernel.key, tuple(numbers))

@@ -104,7 +104,7 @@ class Alone:
             machine = machine_of(model)
             with self._path.along(machine):
                 model.fit(points[0], y_train)
-            if any(solution.stopped == "interrupt" for solution in getattr(machine, "_solutions", ())):
+            if any(solution.stopped == "interrupt" for solution in getattr(machine, "solutions_", ())):
                 raise KeyboardInterrupt
             return self.plan.score(model, points[1], y_test), _status(machine)
 
@@ -116,7 +116,7 @@ class _LinearPath:
     """Linear machines that differ in C only: each begins at the weights of the last."""
 
     def __init__(self):
-        self._others, self._solutions = None, None
+        self._others, self.solutions_ = None, None
 
     @contextlib.contextmanager
     def along(self, machine):
@@ -126,10 +126,10 @@ class _LinearPath:
             return
         others = joblib.hash({name: value for name, value in machine.get_params().items() if name != "C"})
         if others == self._others:
-            machine.warm_start, machine._solutions = True, self._solutions
+            machine.warm_start, machine.solutions_ = True, self.solutions_
         self._others = None
         yield
-        self._others, self._solutions = others, machine._solutions
+        self._others, self.solutions_ = others, machine.solutions_
 
 
 class Prepared:
@@ -178,6 +178,6 @@ def _stacked(A, B):
 
 def _status(machine):
     """Whether every problem of a fit ended within its tolerance, and at an optimum that tells classes apart."""
-    if any(solution.stopped != "tol" for solution in getattr(machine, "_solutions", ())):
+    if any(solution.stopped != "tol" for solution in getattr(machine, "solutions_", ())):
         return "not converged"
-    return "no margin" if isinstance(machine, NuSVC) and machine._lacks_margin() else "done"
+    return "no margin" if isinstance(machine, NuSVC) and machine.lacks_margin() else "done"

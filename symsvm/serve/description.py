@@ -56,7 +56,7 @@ def _told(value):
 
 def _kernel(machine):
     """The kernel with its numbers, such as RBF(sigma=0.5)."""
-    kernel = getattr(machine, "_kernel", None)
+    kernel = getattr(machine, "kernel_", None)
     if kernel is not None:
         return repr(kernel)
     return "linear" if not hasattr(machine, "kernel") else _told(machine.kernel)

@@ -103,12 +103,12 @@ def _evaluated(kernel, X):
     machine, before = machine_of(kernel)
     if hasattr(machine, "fit"):
         X = X if before is None else before.transform(X)
-        kernel = getattr(machine, "_kernel", None)
+        kernel = getattr(machine, "kernel_", None)
         kernel = getattr(machine, "kernel", "linear") if kernel is None else kernel
     if isinstance(kernel, str) and kernel != "precomputed":
         from symsvm.estimators import SVC
 
-        kernel = SVC(kernel=kernel)._kernel_of(np.asarray(X, dtype="float64"), np.ones(np.shape(X)[0]))
+        kernel = SVC(kernel=kernel).kernel_for(np.asarray(X, dtype="float64"), np.ones(np.shape(X)[0]))
     if isinstance(kernel, Kernel):
         X = X if hasattr(X, "tocsr") else np.asarray(X, dtype="float64")
         if isinstance(kernel, Precomputed) and X.shape[1:] != (1,):

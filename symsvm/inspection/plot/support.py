@@ -48,7 +48,7 @@ def support_of(estimator, X=None):
     machine, before = machine_of(estimator)
     if hasattr(machine, "dual_coef_") and hasattr(machine, "support_"):
         return _kernel_support(machine, before, X)
-    solutions = getattr(machine, "_solutions", None)
+    solutions = getattr(machine, "solutions_", None)
     if solutions and X is not None and hasattr(solutions[0], "dual"):
         return _linear_support(machine, before, solutions, X)
     return None
@@ -84,7 +84,7 @@ def _holds(X, rows, vectors, before, shape):
 
 def _bounds(machine, q, side):
     """The bound of each coefficient: from the programs that were solved, else C times the weight of the class."""
-    solutions = getattr(machine, "_solutions", ())
+    solutions = getattr(machine, "solutions_", ())
     if solutions and all(getattr(s, "program", None) is not None for s in solutions):
         return _program_bounds(machine, solutions)
     C = parameter(machine, "C")
@@ -96,7 +96,7 @@ def _bounds(machine, q, side):
 
 def _program_bounds(machine, solutions):
     """With weights of samples: C_i of the variable that each coefficient comes from, scaled as the coefficient is."""
-    coef = machine._coefficients()
+    coef = machine.decision_coef_
     bound = np.full(coef.shape, np.nan)
     for column, solution in enumerate(solutions):
         here = np.flatnonzero(coef[:, column])

@@ -8,9 +8,12 @@ from symsvm._lib.validation import choice
 from symsvm.compiler.functions import resolve_mode
 from symsvm.kernels import Kernel
 
-__all__ = ["ESTIMATORS", "check_fitted", "fitted_names"]
+__all__ = ["ESTIMATORS", "KEYS", "check_fitted", "fitted_names"]
 
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
+
+# The keys of attributes in a file, where they differ: those of its first version.
+KEYS = {"kernel_": "_kernel", "X_fit_": "_fitted", "problem_coef_": "_coef"}
 
 _ALWAYS = ("n_features_in_", "intercept_", "n_iter_")
 _KERNEL = (
@@ -20,12 +23,12 @@ _KERNEL = (
     "dual_coef_",
     "fit_status_",
     "shape_fit_",
-    "_kernel",
-    "_fitted",
+    "kernel_",
+    "X_fit_",
 )
 _MORE = {
-    "SVC": ("classes_", "class_weight_", "_coef"),
-    "NuSVC": ("classes_", "class_weight_", "_coef"),
+    "SVC": ("classes_", "class_weight_", "problem_coef_"),
+    "NuSVC": ("classes_", "class_weight_", "problem_coef_"),
     "NuSVR": ("epsilon_",),
     "OneClassSVM": ("offset_",),
     "LinearSVC": ("coef_", "classes_"),
@@ -101,22 +104,22 @@ def _check_kernel_machine(model, d, k):
     _must((model.n_support_ >= 0).all() and model.n_support_.sum() == s, "n_support_ must count the support vectors")
     if k >= 2:
         choice(model.decision_function_shape, "decision_function_shape", ("ovo", "ovr"))
-        _vector(model, "_coef", (s, p))
+        _vector(model, "problem_coef_", (s, p))
         _vector(model, "class_weight_", (k,))
     if hasattr(model, "offset_"):
         _vector(model, "offset_", (1,))
     resolve_mode(model.mode)
     m = model.shape_fit_[0]
     _must(s == 0 or 0 <= model.support_.min() <= model.support_.max() < m, f"support_ must be below {m}")
-    if model._kernel is None:
+    if model.kernel_ is None:
         _must(model.kernel == "precomputed" or callable(model.kernel), "a model without kernel must be precomputed")
         _must(callable(model.kernel) or m == d, f"a precomputed kernel of {m} points must have as many columns")
-        _must(not callable(model.kernel) or _is_points(model._fitted, m, d), "the training points are missing")
+        _must(not callable(model.kernel) or _is_points(model.X_fit_, m, d), "the training points are missing")
         return
-    _must(isinstance(model._kernel, Kernel), "_kernel must be a kernel")
+    _must(isinstance(model.kernel_, Kernel), "_kernel must be a kernel")
     _must(_is_points(model.support_vectors_, s, d), f"support_vectors_ must be {s} finite points with {d} features")
     if s:
-        model._kernel.check_points(model.support_vectors_, "support_vectors_")
+        model.kernel_.check_points(model.support_vectors_, "support_vectors_")
 
 
 def _is_points(X, m, d):

@@ -39,7 +39,7 @@ def write_libsvm(model, path):
     """Write one of the five kernel machines to a LIBSVM model file."""
     _check_type(model, path)
     check_is_fitted(model)
-    text = LibsvmText(svm_type=_TYPES[type(model)], nr_class=2, total_sv=len(model.support_), **_kernel_of(model, path))
+    text = LibsvmText(svm_type=_TYPES[type(model)], nr_class=2, total_sv=len(model.support_), **kernel_for(model, path))
     text.columns = model.n_features_in_
     if text.kernel_type == "precomputed":
         text.vectors = model.support_.astype("int64") + 1
@@ -67,13 +67,13 @@ def _check_type(model, path):
         )
 
 
-def _kernel_of(model, path):
+def kernel_for(model, path):
     """kernel_type, gamma, degree and coef0 of a model."""
-    found = {"kernel_type": "precomputed"} if model.kernel == "precomputed" else named_kernel(model._kernel)
+    found = {"kernel_type": "precomputed"} if model.kernel == "precomputed" else named_kernel(model.kernel_)
     if found is None:
         raise ModelFileError(
             path,
-            f"LIBSVM has no kernel {model._kernel or model.kernel!r}: save as .symsvm, or fit with "
+            f"LIBSVM has no kernel {model.kernel_ or model.kernel!r}: save as .symsvm, or fit with "
             "kernel='precomputed'.",
         )
     return found
@@ -99,7 +99,7 @@ def _write_classes(model, text, path):
                 path,
                 "LIBSVM's file has room for the sigmoid of two classes only: fit without calibration, or use .symsvm.",
             )
-        ((A, B),) = model._calibration.maps
+        ((A, B),) = model.calibration_.maps
         text.probA, text.probB = [A], [B]
 
 
@@ -155,7 +155,7 @@ def _model_of(text, path, n_features):
     if isinstance(model, NuSVR):
         model.epsilon_ = np.nan  # which LIBSVM does not write
     check_fitted(model)
-    model._solutions = restored(model, [_unknown() for _ in model.intercept_])
+    model.solutions_ = restored(model, [_unknown() for _ in model.intercept_])
     return model
 
 
@@ -176,10 +176,10 @@ def _keep_vectors(model, text, order, d):
         dense = text.total_sv * d * 8 <= 16 * vectors.nnz + 2**16  # no more room than the entries alone
         model.support_ = np.arange(text.total_sv, dtype="int32")
         model.support_vectors_, model.shape_fit_ = vectors.toarray() if dense else vectors, (text.total_sv, d)
-    model._kernel = model._kernel_of(model.support_vectors_, None)
-    model._fitted = None
-    if model._kernel is not None:
-        model._kernel.lift(lambda name, value: value)  # which checks every number
+    model.kernel_ = model.kernel_for(model.support_vectors_, None)
+    model.X_fit_ = None
+    if model.kernel_ is not None:
+        model.kernel_.lift(lambda name, value: value)  # which checks every number
 
 
 def _read_classes(model, text, path):
@@ -200,7 +200,7 @@ def _read_classes(model, text, path):
             here, row = of == mine, rank[other] - (rank[other] > rank[mine])
             laid[row, here] = coef[here, column[a, b]] = sign * text.coef[here, place]
     model.dual_coef_, model.intercept_ = laid[:, order], intercept
-    model._coef = -coef[order] if k > 2 else coef[order]
+    model.problem_coef_ = -coef[order] if k > 2 else coef[order]
     model.n_support_ = np.array(text.nr_sv, dtype="int32")[np.argsort(rank)]
     model.class_weight_ = np.ones(k)
     if text.probA and text.probB and k == 2:
@@ -208,7 +208,7 @@ def _read_classes(model, text, path):
         model.set_params(calibration="sigmoid")
         # 1 / (1 + exp(A f + B)) is the probability of the first class there; of the second one it is 1 minus that.
         maps = np.array([[text.probA[0]], [text.probB[0] * sign]])
-        model._calibration = calibration_of("sigmoid", [maps], 2)
+        model.calibration_ = calibration_of("sigmoid", [maps], 2)
     elif text.probA or text.probB:
         warnings.warn(f"{path}: LIBSVM's probabilities of several classes are left out.", stacklevel=5)
     return order

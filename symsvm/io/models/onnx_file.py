@@ -84,25 +84,25 @@ def _scaled(graph, x, scaling):
 def _values(graph, x, model):
     if not hasattr(model, "support_"):
         return graph.add("Add", graph.add("MatMul", x, np.atleast_2d(model.coef_).T), model.intercept_)
-    if callable(model.kernel) and model._kernel is None:
+    if callable(model.kernel) and model.kernel_ is None:
         raise ModelFileError(graph.path, "a kernel that is a Python function cannot be exported: use a symsvm kernel.")
-    coef, b = model._coefficients(), model.intercept_
-    if model._kernel is None:
+    coef, b = model.decision_coef_, model.intercept_
+    if model.kernel_ is None:
         K = graph.add("Gather", x, model.support_.astype("int64"), axis=1)
         return graph.add("Add", graph.add("MatMul", K, coef), b)
     V = model.support_vectors_
     V = np.asarray(V.toarray() if hasattr(V, "toarray") else V, dtype="float64")
     if graph.dtype == "float64":
-        return graph.add("Add", graph.add("MatMul", graph.gram(model._kernel, x, V), coef), b)
+        return graph.add("Add", graph.add("MatMul", graph.gram(model.kernel_, x, V), coef), b)
     return _operators(graph, x, model, V, coef)
 
 
 def _operators(graph, x, model, V, coef):
     """SVMClassifier for pairs of classes, an SVMRegressor for each other problem."""
-    kernel = named_kernel(model._kernel)
+    kernel = named_kernel(model.kernel_)
     if kernel is None:
         raise ModelFileError(
-            graph.path, f"ONNX's operators have no kernel {model._kernel!r}: save with precision='float64'."
+            graph.path, f"ONNX's operators have no kernel {model.kernel_!r}: save with precision='float64'."
         )
     numbers = [kernel.get("gamma", 1.0), kernel.get("coef0", 0.0), float(kernel.get("degree", 3))]
     names = {"linear": "LINEAR", "polynomial": "POLY", "rbf": "RBF", "sigmoid": "SIGMOID"}
@@ -168,7 +168,7 @@ def _labels(graph, classes):
 
 def _probabilities(graph, model, scores):
     """Each class's map of its scores (n, k), or (n, 1) for two classes, divided by their sum."""
-    k, arrays = len(model.classes_), calibration_arrays(model._calibration)
+    k, arrays = len(model.classes_), calibration_arrays(model.calibration_)
     if model.calibration == "sigmoid":
         A, B = np.hstack(arrays)
         p = graph.add(

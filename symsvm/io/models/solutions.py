@@ -16,7 +16,7 @@ _FIELDS = tuple(field.name for field in fields(Certificate))
 
 def kept(model):
     """A dict for each problem; the dual vectors are in it where the next fit begins at them."""
-    return [_kept(solution, getattr(model, "warm_start", False)) for solution in model._solutions]
+    return [_kept(solution, getattr(model, "warm_start", False)) for solution in model.solutions_]
 
 
 def _kept(solution, whole):

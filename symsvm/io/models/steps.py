@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.io.data import Scaling
 from symsvm.io.models.calibrations import calibration_arrays, calibration_of
-from symsvm.io.models.fitted import ESTIMATORS, check_fitted, fitted_names
+from symsvm.io.models.fitted import ESTIMATORS, KEYS, check_fitted, fitted_names
 from symsvm.io.models.model_file_error import ModelFileError
 from symsvm.io.models.solutions import kept, restored
 from symsvm.io.models.streams import stream_of, stream_state
@@ -41,13 +41,13 @@ def step_state(path, step):
             raise ModelFileError(path, f"the {cls.__name__} cannot be stored: {str(error).rstrip('.')}.") from None
     names = (*_SCALERS[cls], *_COLUMNS) if cls in _SCALERS else fitted_names(step)
     state = {"class": cls.__name__, "params": step.get_params(deep=False)}
-    state["fitted"] = {name: getattr(step, name) for name in names if hasattr(step, name)}
+    state["fitted"] = {KEYS.get(name, name): getattr(step, name) for name in names if hasattr(step, name)}
     if cls not in _SCALERS:
         state["solutions"] = kept(step)
         if getattr(step, "calibration", None) is not None:
-            state["calibration"] = calibration_arrays(step._calibration)
-        if hasattr(step, "_streams"):
-            state["streams"] = [stream_state(stream) for stream in step._streams]
+            state["calibration"] = calibration_arrays(step.calibration_)
+        if hasattr(step, "streams_"):
+            state["streams"] = [stream_state(stream) for stream in step.streams_]
     return state
 
 
@@ -60,10 +60,11 @@ def step_of(path, state):
         cls = ESTIMATORS.get(name) or _SCALER_NAMES[name]
         step = cls(**state["params"])
         allowed = (*_SCALERS[cls], *_COLUMNS) if cls in _SCALERS else fitted_names(step)
+        attributes = {KEYS.get(attribute, attribute): attribute for attribute in allowed}
         for key, value in state["fitted"].items():
-            if key not in allowed:
+            if key not in attributes:
                 raise ValueError(f"{name} has no attribute {str(key)[:80]!r}")
-            setattr(step, key, value)
+            setattr(step, attributes[key], value)
         if cls in _SCALERS:
             _check_scaler(step)
         else:
@@ -78,13 +79,13 @@ def step_of(path, state):
 
 def _complete(model, state):
     check_fitted(model)
-    model._solutions = restored(model, state["solutions"])
+    model.solutions_ = restored(model, state["solutions"])
     if getattr(model, "calibration", None) is not None:
-        model._calibration = calibration_of(model.calibration, state["calibration"], len(model.classes_))
+        model.calibration_ = calibration_of(model.calibration, state["calibration"], len(model.classes_))
     if "streams" in state:
         if len(state["streams"]) != len(model.coef_):
             raise ValueError("there must be a stream for each row of coef_")
-        model._streams = [stream_of(stream, model.n_features_in_) for stream in state["streams"]]
+        model.streams_ = [stream_of(stream, model.n_features_in_) for stream in state["streams"]]
 
 
 def _check_scaler(scaler):
