@@ -53,5 +53,6 @@ class LinearMachine(CertifiedEstimator):
         self.n_iter_ = int(max(solution.n_iter for solution in solutions))
 
     def expansion(self, X):
+        """x.w + b for each point."""
         values = X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
         return np.asarray(values)
