@@ -39,7 +39,7 @@ class Watch:
         machine, problems = machine_of(model), _problems(machine_of(model), y)
         verbose, method = machine.verbose, getattr(machine, "calibration", None)
         if method is not None:
-            machine.calibration = None  # that comes after the fit, which is there then whatever happens
+            machine.set_params(calibration=None)  # that comes after the fit, which is there then whatever happens
         began = time.perf_counter()
         try:
             with self._listening(), self._drawing(machine, problems):
@@ -85,7 +85,6 @@ class Watch:
     def _calibrate(self, model, X, y, method):
         """Fit the probabilities to the folds of the points that the machine at the end of a pipeline sees."""
         from symsvm.cli.machine import machine_of
-        from symsvm.estimators.calibration import Calibration
 
         if self.stopped:
             self.calibrated = False
@@ -94,10 +93,9 @@ class Watch:
         self._calibrating = True
         try:
             Z = X if machine is model else model[:-1].transform(X)
-            calibration = Calibration(method, machine.random_state).fit(machine, Z, y, None)
+            machine.calibrate(Z, y, method)
         finally:
             self._calibrating = False
-        machine.calibration, machine.calibration_ = method, calibration
 
     # ---- the bar
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from symsvm._lib.validation import choice
 
-__all__ = ["Calibration", "platt"]
+__all__ = ["CalibratedClassifier", "Calibration", "platt"]
 
 _FOLDS = 5
 
@@ -69,6 +69,44 @@ class Calibration:
             return np.column_stack([1 - p[:, 0], p[:, 0]])
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
+
+
+class CalibratedClassifier:
+    """A classifier with the parameters `calibration` and `random_state`, whose probabilities are `calibration_`."""
+
+    def calibrate(self, X, y, method=None, sample_weight=None):
+        """Fit the probabilities of a fitted classifier by cross-validation; its decision function stays as it is.
+
+        `fit` does this when `calibration` is set. Called afterwards, it adds probabilities to a classifier that was
+        fitted without them. If it is interrupted, the classifier is left as it was.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or CSR
+            The training points.
+        y : array of shape (m,)
+            Their labels.
+        method : {"sigmoid", "isotonic"}, optional
+            The new value of the parameter `calibration`; its present value by default.
+        sample_weight : array of shape (m,), optional
+            The weights that the classifier was fitted with.
+
+        Returns
+        -------
+        self
+            The same classifier.
+
+        Examples
+        --------
+        >>> from symsvm import SVC
+        >>> X, y = np.array([[0.0], [0.1], [0.9], [1.0]]), np.array([0, 0, 1, 1])
+        >>> SVC(random_state=0).fit(X, y).calibrate(X, y, "sigmoid").predict_proba(X).shape
+        (4, 2)
+        """
+        method = self.calibration if method is None else method
+        fitted = Calibration(method, self.random_state).fit(self, X, y, sample_weight)
+        self.calibration, self.calibration_ = method, fitted
+        return self
 
 
 def _sigmoid(f, A, B):

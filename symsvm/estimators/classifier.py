@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import choice
 from symsvm.estimators.base import votes
-from symsvm.estimators.calibration import Calibration
+from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.weights import weighted_classes
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
@@ -17,7 +17,7 @@ from symsvm.solvers.decomposition.one_vs_one import solve_pairs
 __all__ = ["Classifier"]
 
 
-class Classifier(ClassifierMixin, KernelEstimator):
+class Classifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
     """What both classifiers do: one problem for each pair of classes, or for each class against the rest."""
 
     def fit(self, X, y, sample_weight=None):
@@ -48,7 +48,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         self.n_support_ = np.bincount(labels[support], minlength=len(self.classes_)).astype("int32")
         self.dual_coef_ = self._laid_out(labels[support])
         if self.calibration is not None:
-            self.calibration_ = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
+            self.calibrate(X, y, sample_weight=sample_weight)
         return self
 
     def _labelled(self, X, y, sample_weight):

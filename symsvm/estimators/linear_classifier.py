@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import choice, count, number
 from symsvm.estimators.base import votes
-from symsvm.estimators.calibration import Calibration
+from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.linear_machine import LinearMachine
 from symsvm.estimators.weights import class_weights, sample_weights, weighted_classes
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
@@ -29,7 +29,7 @@ def _can_stream(machine):
     return True
 
 
-class LinearSVC(ClassifierMixin, LinearMachine):
+class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearMachine):
     """Linear support vector classification for large problems, with liblinear's problem and a certificate.
 
         minimise R(w, b) + sum_i C_i loss(y_i (x_i.w + b)),    loss(t) = max(0, 1 - t)^2 or max(0, 1 - t)
@@ -116,7 +116,7 @@ class LinearSVC(ClassifierMixin, LinearMachine):
         self._fit_points = len(used)
         self._keep(solutions)
         if self.calibration is not None:
-            self.calibration_ = Calibration(self.calibration, self.random_state).fit(self, X, y, sample_weight)
+            self.calibrate(X, y, sample_weight=sample_weight)
         return self
 
     @available_if(_can_stream)
