@@ -252,5 +252,5 @@ def test_bad_kernels_say_what_is_wrong():
 
 def test_a_pair_expression_whose_length_depends_on_values_says_what_to_write_instead():
     kernel = pair_kernel(lambda x, z: x[x > 0].sum() * z.sum())
-    with pytest.raises(ValueError, match=r"picks entries by their values.*pt\.switch\(condition, entry, 0\)"):
+    with pytest.raises(ValueError, match=r"selects entries by their values.*pt\.switch\(condition, entry, 0\)"):
         kernel(X, Z)

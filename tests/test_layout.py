@@ -88,7 +88,8 @@ def test_public_names_exist_and_are_documented(name):
         if inspect.isclass(target):
             for method, member in vars(target).items():
                 if inspect.isfunction(member) and not method.startswith("_"):
-                    assert member.__doc__, f"{name}.{public}.{method} has no docstring"
+                    # A method that overrides another may inherit its docstring.
+                    assert inspect.getdoc(getattr(target, method)), f"{name}.{public}.{method} has no docstring"
 
 
 def _ruff_order(name):

@@ -1,97 +1,100 @@
 """The algebra of kernels: sums, products, multiples and powers of kernels are kernels."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from symsvm._lib.validation import count, is_symbolic
-from symsvm.kernels.kernel import Kernel, shown
+from symsvm.kernels.kernel import Kernel, format_parameter
+
+if TYPE_CHECKING:
+    from symsvm._lib.types import Graph, Scalar
 
 __all__ = ["Power", "Product", "Scale", "Sum"]
 
 
-class _Two(Kernel):
-    """A kernel made of two."""
+class _BinaryKernel(Kernel):
+    """A kernel composed of two kernels."""
 
-    def __init__(self, k1, k2):
+    def __init__(self, k1: Kernel, k2: Kernel) -> None:
         self.k1 = k1
         self.k2 = k2
 
     @property
-    def is_psd(self):
+    def is_psd(self) -> bool | None:
         """True if both are (for a product by Schur's theorem); else nothing is known."""
         return True if self.k1.is_psd and self.k2.is_psd else None
 
 
-class Sum(_Two):
+class Sum(_BinaryKernel):
     """K(x, z) = K1(x, z) + K2(x, z)."""
 
-    rank = 1
+    precedence = 1
 
-    def pair(self, x, z):
-        """K1(x, z) + K2(x, z)."""
-        return self.k1.of(x, z) + self.k2.of(x, z)
+    def pair(self, x: Graph, z: Graph) -> Graph:
+        return self.k1.checked_pair(x, z) + self.k2.checked_pair(x, z)
 
-    def __repr__(self):
-        return f"{_inside(self.k1, 1)} + {_inside(self.k2, 2)}"
+    def __repr__(self) -> str:
+        return f"{_operand(self.k1, 1)} + {_operand(self.k2, 2)}"
 
 
-class Product(_Two):
+class Product(_BinaryKernel):
     """K(x, z) = K1(x, z) K2(x, z)."""
 
-    rank = 2
+    precedence = 2
 
-    def pair(self, x, z):
-        """K1(x, z) K2(x, z)."""
-        return self.k1.of(x, z) * self.k2.of(x, z)
+    def pair(self, x: Graph, z: Graph) -> Graph:
+        return self.k1.checked_pair(x, z) * self.k2.checked_pair(x, z)
 
-    def __repr__(self):
-        return f"{_inside(self.k1, 2)} * {_inside(self.k2, 3)}"
+    def __repr__(self) -> str:
+        return f"{_operand(self.k1, 2)} * {_operand(self.k2, 3)}"
 
 
 class Scale(Kernel):
     """K(x, z) = c K1(x, z)."""
 
-    rank = 2
+    precedence = 2
 
-    def __init__(self, c, k1):
+    def __init__(self, c: Scalar, k1: Kernel) -> None:
         self.c = c
         self.k1 = k1
 
     @property
-    def is_psd(self):
+    def is_psd(self) -> bool | None:
         """As K1 for c > 0, True for c = 0; else nothing is known."""
         if is_symbolic(self.c) or not self.c >= 0:
             return None
         return self.k1.is_psd or bool(self.c == 0)
 
-    def pair(self, x, z):
-        """c K1(x, z)."""
-        return self.scalar("c", x) * self.k1.of(x, z)
+    def pair(self, x: Graph, z: Graph) -> Graph:
+        return self.scalar("c", x) * self.k1.checked_pair(x, z)
 
-    def __repr__(self):
-        return f"{shown(self.c)} * {_inside(self.k1, 3)}"
+    def __repr__(self) -> str:
+        return f"{format_parameter(self.c)} * {_operand(self.k1, 3)}"
 
 
 class Power(Kernel):
     """K(x, z) = K1(x, z)^n with an integer n >= 1."""
 
     structure = ("n",)
-    rank = 3
+    precedence = 3
 
-    def __init__(self, k1, n):
+    def __init__(self, k1: Kernel, n: int) -> None:
         self.k1 = k1
         self.n = n
 
     @property
-    def is_psd(self):
+    def is_psd(self) -> bool | None:
         """True if K1 is (Schur's product theorem); else nothing is known."""
         return True if self.k1.is_psd else None
 
-    def pair(self, x, z):
-        """K1(x, z)^n."""
-        return self.k1.of(x, z) ** count(self.n, "the exponent of a kernel", least=1)
+    def pair(self, x: Graph, z: Graph) -> Graph:
+        return self.k1.checked_pair(x, z) ** count(self.n, "the exponent of a kernel", least=1)
 
-    def __repr__(self):
-        return f"{_inside(self.k1, 4)} ** {self.n}"
+    def __repr__(self) -> str:
+        return f"{_operand(self.k1, 4)} ** {self.n}"
 
 
-def _inside(kernel, rank):
-    """The kernel as an operand, in parentheses where it binds less tightly: + is 1, * is 2, ** is 3, a name is 4."""
-    return f"({kernel!r})" if kernel.rank < rank else repr(kernel)
+def _operand(kernel: Kernel, precedence: int) -> str:
+    """Return the kernel as an operand, in parentheses if it binds less tightly than the operator needs."""
+    return f"({kernel!r})" if kernel.precedence < precedence else repr(kernel)

@@ -1,7 +1,10 @@
-"""Kernel: one expression for a pair of points, and all that follows from it."""
+"""The base class of kernels: `pair(x, z)` defines one, and its Gram matrix and diagonal are derived from it."""
+
+from __future__ import annotations
 
 import inspect
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -13,36 +16,69 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from symsvm._lib.validation import as_float, is_symbolic, number
 from symsvm.graphs.dtypes import widen
 
-__all__ = ["Kernel", "shown"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+    from pytensor.graph.basic import Apply
+
+    from symsvm._lib.types import Graph, Points, Scalar
+
+__all__ = ["Kernel", "format_parameter"]
 
 
 class Kernel:
     """A kernel K(x, z) = <Phi(x), Phi(z)>, the inner product in a feature space (Eq. 14; Eq. 003:23).
 
-    A subclass stores its arguments untouched and defines `pair(x, z)`, a scalar expression of two vectors.
+    A subclass stores its arguments unchanged and defines `pair(x, z)`, a scalar expression of two vectors.
 
     Attributes
     ----------
-    is_psd : True, False or None
-        Whether every Gram matrix is positive semi-definite: True if that is known, False if it is known to fail for
-        some points, None if nothing is known (then `symsvm.mercer` checks it on given points).
+    is_psd : bool or None
+        True if every Gram matrix is known to be positive semi-definite, False if it is known not to be for some
+        points, None if nothing is known. Then `symsvm.mercer` checks given points.
     """
 
-    is_psd = None
-    positive = ()  # names of hyper-parameters that must be positive
-    structure = ()  # names of arguments that shape the graph and are never lifted to variables
-    rank = 4  # how tightly its repr binds
-    __array_ufunc__ = None  # so that numpy_number * kernel comes to __rmul__
+    is_psd: bool | None = None
+    positive: Sequence[str] = ()  # names of hyper-parameters that must be positive
+    structure: Sequence[str] = ()  # names of arguments that shape the graph and are never lifted to variables
+    precedence = 4  # of the operator in its repr: + is 1, * is 2, ** is 3, a name is 4
+    __array_ufunc__ = None  # NumPy leaves numpy_number * kernel to __rmul__
 
-    def __init__(self):
-        """A kernel without hyper-parameters."""
+    def __init__(self) -> None:
+        """Create a kernel without hyper-parameters."""
 
-    def pair(self, x, z):
-        """Return the scalar graph K(x, z) of two vector graphs."""
+    def pair(self, x: Graph, z: Graph) -> Graph:
+        """Return the scalar graph K(x, z) of two vector graphs.
+
+        Parameters
+        ----------
+        x, z : TensorVariable
+            Two points, vectors (d,).
+
+        Returns
+        -------
+        TensorVariable
+            K(x, z), a scalar.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define pair(x, z), a scalar expression of two vectors.")
 
-    def of(self, x, z):
-        """Return `pair(x, z)`, checked to be a scalar, in the dtype of the points; a number in it costs no digit."""
+    def checked_pair(self, x: Any, z: Any) -> Graph:
+        """Return `pair(x, z)` in the dtype of the points, after checking that it is a scalar.
+
+        Python numbers in the expression count as float64, not as the float32 that PyTensor gives them.
+
+        Parameters
+        ----------
+        x, z : TensorVariable or array_like
+            Two points, vectors (d,).
+
+        Returns
+        -------
+        TensorVariable
+            K(x, z), a scalar.
+        """
         x, z = as_float(x), as_float(z)
         value = self.pair(x, z)
         try:
@@ -54,16 +90,16 @@ class Kernel:
                 f"{self!r} must return a scalar for a pair of points, got {value.ndim} dimension(s): "
                 "reduce over the features, for example with .sum()."
             )
-        if any(_picks(v.owner) for v in ancestors([value], blockers=[x, z]) if v.owner is not None):
+        if any(_selects_by_value(v.owner) for v in ancestors([value], blockers=[x, z]) if v.owner is not None):
             raise ValueError(
-                f"{self!r} picks entries by their values, so it cannot be evaluated for all pairs at once: "
+                f"{self!r} selects entries by their values, so it cannot be evaluated for all pairs at once: "
                 "write pt.switch(condition, entry, 0) in place of x[condition]."
             )
         (value,) = widen([value.astype(x.dtype)])
         return value
 
-    def __call__(self, X, Z=None):
-        """Return the graph of the Gram matrix K(x_i, z_j), (m, n); Z is X unless given."""
+    def __call__(self, X: Any, Z: Any = None) -> Graph:
+        """Return the graph of the Gram matrix K(x_i, z_j), (m, n); Z is X by default."""
         X = as_float(X)
         Z = X if Z is None else as_float(Z)
         if X.ndim != 2 or Z.ndim != 2:
@@ -71,73 +107,125 @@ class Kernel:
         d, other = X.type.shape[1], Z.type.shape[1]
         if d is not None and other is not None and d != other:
             raise ValueError(f"a kernel takes points with the same features, got {d} and {other}.")
-        return self._over(X[:, None, :], Z[None, :, :], X.dtype, (X.shape[0], Z.shape[0]))
+        return self._vectorize(X[:, None, :], Z[None, :, :], X.dtype, (X.shape[0], Z.shape[0]))
 
-    def diag(self, X):
-        """Return the graph of the diagonal K(x_i, x_i), (m,)."""
+    def diag(self, X: Any) -> Graph:
+        """Return the graph of the diagonal K(x_i, x_i).
+
+        Parameters
+        ----------
+        X : TensorVariable or array_like
+            Points (m, d).
+
+        Returns
+        -------
+        TensorVariable
+            The vector (m,).
+        """
         X = as_float(X)
-        return self._over(X, X, X.dtype, (X.shape[0],))
+        return self._vectorize(X, X, X.dtype, (X.shape[0],))
 
-    def _over(self, X, Z, dtype, shape):
+    def _vectorize(self, X: Graph, Z: Graph, dtype: str, shape: tuple) -> Graph:
+        """Evaluate `pair` over the last axis of X and Z, broadcast against each other."""
         x = pt.tensor("x", dtype=dtype, shape=X.type.shape[-1:])
         z = pt.tensor("z", dtype=dtype, shape=Z.type.shape[-1:])
-        K = vectorize_graph(self.of(x, z), {x: X, z: Z})
-        # A kernel that leaves out x or z (a constant one, say) comes back with fewer entries.
-        known = K.ndim == len(shape) and 1 not in K.type.shape
-        return K if known else pt.broadcast_to(K, shape)
+        K: Any = vectorize_graph(self.checked_pair(x, z), {x: X, z: Z})
+        # A kernel that does not depend on x or on z (such as Constant) gives a graph with fewer entries.
+        is_full = K.ndim == len(shape) and 1 not in K.type.shape
+        return K if is_full else pt.broadcast_to(K, shape)
 
-    def scalar(self, name, like):
-        """Return the hyper-parameter `name` as a scalar graph with the dtype of the points `like`."""
+    def scalar(self, name: str, like: Graph) -> Graph:
+        """Return the hyper-parameter `name` as a scalar graph.
+
+        Parameters
+        ----------
+        name : str
+            The name of the hyper-parameter.
+        like : TensorVariable
+            Points, whose dtype the result has.
+
+        Returns
+        -------
+        TensorVariable
+            The scalar.
+        """
         value = getattr(self, name)
         if is_symbolic(value):
             return value.astype(like.dtype)
         return pt.constant(np.asarray(self._number(name), dtype=like.dtype))
 
-    def _number(self, name):
+    def _number(self, name: str) -> float:
         return number(getattr(self, name), f"{name} of {self._label}", positive=name in self.positive)
 
     @property
-    def _label(self):
+    def _label(self) -> str:
         return type(self).__name__
 
-    def lift(self, variable):
-        """Return a copy in which each number (or array) became `variable(name, value)`.
+    def lift(self, variable: Callable[[str, Any], Any]) -> Self:
+        """Return a copy in which `variable(name, value)` replaces each number or array.
 
-        A graph built from the copy holds no number that a user may change, so one compilation serves them all.
+        A graph of the copy contains no number that a user may change, so one compilation serves all values.
+
+        Parameters
+        ----------
+        variable : callable
+            Called with the name and the value of a hyper-parameter, returns what replaces the value.
+
+        Returns
+        -------
+        Kernel
+            The copy.
         """
 
-        def change(kernel, name, value):
+        def replace(kernel: Kernel, name: str, value: Any) -> Any:
             if is_symbolic(value):
                 return value
             return variable(name, np.asarray(value) if np.ndim(value) else kernel._number(name))
 
-        return self._changed(change)
+        return self._map_parameters(replace)
 
-    def symbols(self):
-        """The hyper-parameters that are graphs, here and in the kernels inside."""
+    def symbols(self) -> list[Graph]:
+        """Return the hyper-parameters that are graphs, also those of the kernels inside.
+
+        Returns
+        -------
+        list of TensorVariable
+            The graphs, in the order that `with_values` uses.
+        """
         found = []
-        self._changed(lambda kernel, name, value: found.append(value) if is_symbolic(value) else None)
+        self._map_parameters(lambda kernel, name, value: found.append(value) if is_symbolic(value) else None)
         return found
 
-    def with_values(self, values):
-        """Return a copy in which the graphs of `symbols` became these numbers, in their order."""
-        values = iter(values)
-        return self._changed(lambda kernel, name, value: next(values) if is_symbolic(value) else value)
+    def with_values(self, values: Iterable[ArrayLike]) -> Self:
+        """Return a copy with numbers in place of its `symbols`.
 
-    def _changed(self, change):
-        """Return a copy with `change(kernel, name, value)` for each hyper-parameter that does not shape the graph."""
-        changed = {}
+        Parameters
+        ----------
+        values : iterable of array_like
+            A value for each of `symbols`, in their order.
+
+        Returns
+        -------
+        Kernel
+            The copy.
+        """
+        values = iter(values)
+        return self._map_parameters(lambda kernel, name, value: next(values) if is_symbolic(value) else value)
+
+    def _map_parameters(self, replace: Callable[[Kernel, str, Any], Any]) -> Self:
+        """Return a copy with `replace(kernel, name, value)` for each hyper-parameter that does not shape the graph."""
+        params = {}
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
-                changed[name] = value._changed(change)
+                params[name] = value._map_parameters(replace)
             else:
-                changed[name] = value if name in self.structure else change(self, name, value)
-        return type(self)(**changed)
+                params[name] = value if name in self.structure else replace(self, name, value)
+        return type(self)(**params)
 
     @property
-    def key(self):
-        """What tells the graph of a kernel from another's: all but its numbers."""
-        parts = [type(self)]
+    def key(self) -> Hashable:
+        """The structure of the graph without its numbers: kernels with equal keys share a compilation."""
+        parts: list[Hashable] = [type(self)]
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
                 parts.append((name, value.key))
@@ -147,43 +235,62 @@ class Kernel:
                 parts.append((name, np.ndim(value)))
         return tuple(parts)
 
-    def check_points(self, X, name="X"):
-        """Raise where the points `X` are not in the kernel's domain, or in that of a kernel inside it."""
+    def check_points(self, X: Points, name: str = "X") -> None:
+        """Raise ValueError if points are outside the domain of the kernel or of a kernel inside it.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Points (m, d).
+        name : str
+            The name of `X` in the message.
+        """
         for value in self.get_params(deep=False).values():
             if isinstance(value, Kernel):
                 value.check_points(X, name)
 
-    def __add__(self, other):
+    def __add__(self, other: Kernel | Scalar) -> Kernel:
         """K1 + K2, the kernel of the concatenated features, or K + c, with a constant feature."""
-        from symsvm.kernels.algebra import Sum  # which is made of kernels
+        from symsvm.kernels.algebra import Sum  # here, since these modules import this one
         from symsvm.kernels.named import Constant
 
         if isinstance(other, numbers.Real) or is_symbolic(other):
-            other = Constant(other)
+            other = Constant(other)  # pyright: ignore[reportArgumentType]  (float is a numbers.Real at run time only)
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     __radd__ = __add__
 
-    def __mul__(self, other):
+    def __mul__(self, other: Kernel | Scalar) -> Kernel:
         """K1 * K2, the kernel of the tensor product of the features, or c * K."""
         from symsvm.kernels.algebra import Product
 
         return Product(self, other) if isinstance(other, Kernel) else self.__rmul__(other)
 
-    def __rmul__(self, c):
+    def __rmul__(self, c: Scalar) -> Kernel:
         """c * K with a number or a scalar graph c."""
         from symsvm.kernels.algebra import Scale
 
         return Scale(c, self) if isinstance(c, numbers.Real) or is_symbolic(c) else NotImplemented
 
-    def __pow__(self, n):
+    def __pow__(self, n: int) -> Kernel:
         """K ** n with an integer n >= 1."""
         from symsvm.kernels.algebra import Power
 
         return Power(self, n) if isinstance(n, numbers.Integral) else NotImplemented
 
-    def get_params(self, deep=True):
-        """Return the constructor's arguments by name; `deep` adds those of the kernels inside, as `k1__sigma`."""
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to add the arguments of the kernels inside, as `k1__sigma`.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         names = list(inspect.signature(type(self).__init__).parameters)[1:]
         params = {name: getattr(self, name) for name in names}
         if deep:
@@ -192,8 +299,19 @@ class Kernel:
                     params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
         return params
 
-    def set_params(self, **params):
-        """Set arguments by name, `k1__sigma` for a kernel inside, and return self."""
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments by name.
+
+        Parameters
+        ----------
+        **params : object
+            New values; `k1__sigma` is the sigma of the kernel `k1` inside this one.
+
+        Returns
+        -------
+        Kernel
+            This kernel.
+        """
         for name, value in params.items():
             head, _, rest = name.partition("__")
             own = self.get_params(deep=False)
@@ -207,24 +325,24 @@ class Kernel:
                 setattr(self, head, value)
         return self
 
-    def __sklearn_clone__(self):
-        """Copy the kernel, not the shared variables in it: a clone refers to the same symbols."""
+    def __sklearn_clone__(self) -> Self:
+        """Copy the kernel, but not the shared variables in it: a clone refers to the same symbols."""
         params = self.get_params(deep=False).items()
         return type(self)(**{name: v.__sklearn_clone__() if isinstance(v, Kernel) else v for name, v in params})
 
-    def __repr__(self):
-        args = ", ".join(f"{name}={shown(value)}" for name, value in self.get_params(deep=False).items())
+    def __repr__(self) -> str:
+        args = ", ".join(f"{name}={format_parameter(value)}" for name, value in self.get_params(deep=False).items())
         return f"{type(self).__name__}({args})"
 
 
-def _picks(node):
-    """Whether a node selects entries by a condition, so that their number depends on values."""
+def _selects_by_value(node: Apply) -> bool:
+    """Whether a node selects entries by a condition: the length of its result depends on values."""
     masks = isinstance(node.op, AdvancedSubtensor) and any(getattr(v, "dtype", "") == "bool" for v in node.inputs)
     return masks or isinstance(node.op, Nonzero)
 
 
-def shown(value):
-    """A hyper-parameter as it stands in a repr."""
+def format_parameter(value: Any) -> str:
+    """Return a hyper-parameter as a repr shows it: a symbol by its name, an array by its shape."""
     if is_symbolic(value):
         return value.name or str(value)
     if isinstance(value, np.ndarray):

@@ -23,7 +23,7 @@ def decision(x, lam, X, y, kernel, b=0.0):
     Its sign is the class (Eq. 002:1.22, 003:20, 003:26).
     """
     b = pt.as_tensor(b).astype(lam.dtype)
-    return sum_over(lambda lam_i, y_i, x_i: lam_i * y_i * kernel.of(x, x_i), lam, y, X) + b
+    return sum_over(lambda lam_i, y_i, x_i: lam_i * y_i * kernel.checked_pair(x, x_i), lam, y, X) + b
 
 
 def decisions(Z, lam, X, y, kernel, b=0.0):
@@ -91,7 +91,7 @@ class CSVC(Objective):
         super().__init__(W(lam, X, y, lifted), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
         self.X, self.y, self.kernel = X, y, kernel
         i = pt.lscalar("i")
-        self.row = i, y[i] * y * each(lambda x: lifted.of(X[i], x), X)
+        self.row = i, y[i] * y * each(lambda x: lifted.checked_pair(X[i], x), X)
 
     @property
     def parts(self):

@@ -87,7 +87,7 @@ class KernelDual(Objective):
         beta = z if qp.n == qp.m else z.reshape((qp.n // qp.m, qp.m)).sum(axis=0)
 
         def inner(x_i):
-            return sum_over(lambda beta_j, x_j: beta_j * kernel.of(x_i, x_j), beta, X)
+            return sum_over(lambda beta_j, x_j: beta_j * kernel.checked_pair(x_i, x_j), beta, X)
 
         quadratic = sum_over(lambda beta_i, x_i: beta_i * inner(x_i), beta, X) + (D * z**2).sum()
         return 0.5 * quadratic + (p * z).sum()
@@ -97,7 +97,7 @@ class KernelDual(Objective):
         """(i, the graph of row i of K + D), for the variables that stand for the same point the same row of K."""
         X, _, D, kernel = self._symbols
         i, copies = pt.lscalar("i"), self.program.n // self.program.m
-        K_i = each(lambda x: kernel.of(X[i % X.shape[0]], x), X)
+        K_i = each(lambda x: kernel.checked_pair(X[i % X.shape[0]], x), X)
         K_i = K_i if copies == 1 else pt.concatenate([K_i] * copies)
         return i, pt.inc_subtensor(K_i[i], D[i])
 

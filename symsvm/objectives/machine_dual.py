@@ -131,7 +131,7 @@ def _half_form(beta, X, kernel):
     lifted = _lifted(kernel)
 
     def inner(x_i):
-        return sum_over(lambda beta_j, x_j: beta_j * lifted.of(x_i, x_j), beta, X)
+        return sum_over(lambda beta_j, x_j: beta_j * lifted.checked_pair(x_i, x_j), beta, X)
 
     return 0.5 * sum_over(lambda beta_i, x_i: beta_i * inner(x_i), beta, X)
 

@@ -94,7 +94,7 @@ class SVM_parallel:
         self.C = self._shared(C, "C")
         self.lam = self._shared(_generator(random_state).random(self.m), "lam")
         self._lifted = self.kernel.lift(lambda name, value: self._shared(value, name))
-        pair = self._lifted.of(self.X[0], self.X[0])  # a kernel that is no scalar says so now
+        pair = self._lifted.checked_pair(self.X[0], self.X[0])  # a kernel that is no scalar says so now
         free = list(explicit_graph_inputs([pair]))
         if free:
             raise ValueError(f"the kernel has the free input {free[0]}: give a number or a shared variable instead.")

@@ -25,6 +25,7 @@ __all__ = ["Decoder", "Encoder"]
 
 _KERNELS = {name: getattr(named, name) for name in named.__all__ if isinstance(getattr(named, name), type)}
 _KERNELS |= {cls.__name__: cls for cls in (Power, Product, Scale, Sum)}
+del _KERNELS["PairKernel"]  # which a file stores as "pair_kernel"
 _CSR = {"csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
 _DEPTH = 64
 _POWER = 2**31 - 1
@@ -79,7 +80,7 @@ class Encoder:
             raise ModelFileError(self.path, f"{kernel!r} has a symbol in it: give it a number before it is saved.")
         cls = type(kernel)
         params = {key: self.encode(v, f"{name}.{key}") for key, v in kernel.get_params(deep=False).items()}
-        if isinstance(kernel, named._PairKernel):
+        if isinstance(kernel, named.PairKernel):
             return {"$kernel": "pair_kernel", "params": params}
         known = cls.__name__ if _KERNELS.get(cls.__name__) is cls else {"$import": self._name(cls, name)}
         return {"$kernel": known, "params": params}
