@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 import symsvm
 from symsvm.data import Scaling
 from symsvm.serve import Settings, create_app
-from symsvm.serve.server import server
+from symsvm.serve.server import create_server
 from symsvm.text import classifier
 
 X, y = load_iris(return_X_y=True)
@@ -49,7 +49,7 @@ MODELS = {
 def serving(path, **limits):
     """A running service: yields a client, with the application as `client.app`."""
     settings = Settings(**limits)
-    running = server(create_app(path, settings), settings)
+    running = create_server(create_app(path, settings), settings)
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -134,8 +134,9 @@ def test_an_attribute_of_uvicorn_that_is_missing_is_said(name, monkeypatch):
 
 
 def test_the_attributes_of_uvicorn_are_those_that_the_service_uses():
-    source = (ROOT / "serve" / "protocol.py").read_text(encoding="utf-8")
-    (protocol,) = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef) and n.name == "Protocol"]
+    source = (ROOT / "serve" / "server.py").read_text(encoding="utf-8")
+    classes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef)]
+    (protocol,) = [n for n in classes if n.name == "LimitedProtocol"]
     names = {
         n.attr for n in ast.walk(protocol) if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "self"
     }

@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 import symsvm
 from symsvm.data import Scaling
 from symsvm.serve import Settings, create_app, run
-from symsvm.serve.description import describe
-from symsvm.serve.served import Served, Unanswerable
-from symsvm.serve.server import known_by
+from symsvm.serve.model_slot import describe
+from symsvm.serve.served_model import NonFiniteDecision, ServedModel
+from symsvm.serve.server import allowed_hosts
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +53,10 @@ def model_of(files, name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_served_model_predicts_as_the_model(files, name):
-    model, served = model_of(files, name), Served(model_of(files, name))
+    model, served = model_of(files, name), ServedModel(model_of(files, name))
     inputs = TEXTS if served.kind == "text" else X[:, : served.n_features].tolist()
     answers = served.predict(inputs)
-    told = [answers.telling(i) for i in range(len(answers))]
+    told = [answers.to_dict(i) for i in range(len(answers))]
     if served.answer == "value":
         np.testing.assert_allclose([t["value"] for t in told], model.predict(inputs), rtol=1e-12)
         return
@@ -73,18 +73,18 @@ def test_a_served_model_predicts_as_the_model(files, name):
 
 @pytest.mark.parametrize("name", ["numbers", "rest", "linear", "value", "side", "text"])
 def test_a_row_does_not_depend_on_its_neighbours(files, name):
-    served, rng = Served(model_of(files, name)), np.random.default_rng(0)
+    served, rng = ServedModel(model_of(files, name)), np.random.default_rng(0)
     inputs = TEXTS if served.kind == "text" else X[::7, : served.n_features].tolist()
-    alone = [served.predict([row]).telling(0) for row in inputs]
+    alone = [served.predict([row]).to_dict(0) for row in inputs]
     for _ in range(5):
         order = rng.permutation(len(inputs)).tolist()
         together = served.predict([inputs[i] for i in order])
-        assert [together.telling(i) for i in range(len(inputs))] == [alone[i] for i in order]  # every bit
+        assert [together.to_dict(i) for i in range(len(inputs))] == [alone[i] for i in order]  # every bit
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_explanations_add_up_and_speak_for_the_prediction(files, name):
-    served = Served(model_of(files, name))
+    served = ServedModel(model_of(files, name))
     entry = TEXTS[1] if served.kind == "text" else X[60, : served.n_features].tolist()
     told, decisions = served.explain(entry, 3)
     assert decisions
@@ -98,7 +98,7 @@ def test_explanations_add_up_and_speak_for_the_prediction(files, name):
 
 
 def test_support_vectors_are_told_with_their_class(files):
-    served = Served(model_of(files, "numbers"))
+    served = ServedModel(model_of(files, "numbers"))
     _, decisions = served.explain(X[60].tolist(), 100)
     names = np.repeat(["setosa", "versicolor", "virginica"], 50)
     for term in (term for decision in decisions for term in decision["terms"]):
@@ -109,7 +109,9 @@ def test_features_have_their_names(tmp_path):
     table = pandas.DataFrame(X[:, :2], columns=["length", "width"])
     model = make_pipeline(Scaling((-1, 1)), symsvm.LinearSVC()).fit(table, X[:, 2] > 3)
     symsvm.save(model, tmp_path / "model.symsvm")
-    served = Served(symsvm.load(tmp_path / "model.symsvm"))
+    loaded = symsvm.load(tmp_path / "model.symsvm")
+    served = ServedModel(loaded)
+    assert loaded[0].feature_names_in_.tolist() == ["length", "width"]  # serving does not change the model
     assert describe(served)["feature_names"] == ["length", "width"]
     told, (decision,) = served.explain(X[0, :2].tolist(), 5)  # a warning would be an error here
     assert told["label"] == model.predict(table[:1])[0]
@@ -117,14 +119,14 @@ def test_features_have_their_names(tmp_path):
 
 
 def test_no_finite_answer(files):
-    served = Served(model_of(files, "linear value"))
-    served.machine.coef_ = np.array([1e200, 1.0, 1.0])
-    with pytest.raises(Unanswerable) as caught:
+    served = ServedModel(model_of(files, "linear value"))
+    served.estimator.coef_ = np.array([1e200, 1.0, 1.0])
+    with pytest.raises(NonFiniteDecision) as caught:
         served.predict([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
     assert caught.value.index == 1
-    scaled = Served(model_of(files, "numbers"))
+    scaled = ServedModel(model_of(files, "numbers"))
     scaled.model[0].scale_ = np.full(4, 1e10)
-    with pytest.raises(Unanswerable) as caught:
+    with pytest.raises(NonFiniteDecision) as caught:
         scaled.predict([[0.0] * 4] * 200 + [[1.7e308] * 4])
     assert caught.value.index == 200
 
@@ -263,7 +265,7 @@ def test_token(files):
 
 def test_hosts(files):
     """A page whose name was given the address of the service (DNS rebinding) gets nothing from it."""
-    with serving(files / "text.symsvm", hosts=known_by("127.0.0.1", None, ["news.example"])) as client:
+    with serving(files / "text.symsvm", hosts=allowed_hosts("127.0.0.1", None, ["news.example"])) as client:
         for host in ("127.0.0.1", "localhost:8000", "LOCALHOST", "[::1]:8000", "News.Example"):
             assert client.post("/", json={"post_text": "orbit"}, headers={"host": host}).status_code == 200, host
         for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "", "\u00ff"):
@@ -342,7 +344,7 @@ def test_what_cannot_be_served_is_refused_at_once(tmp_path):
     with pytest.raises(FileNotFoundError):
         create_app(tmp_path / "none.symsvm")
     os.mkfifo(tmp_path / "pipe.symsvm")
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         create_app(tmp_path / "pipe.symsvm")
 
 

@@ -13,9 +13,9 @@ from serving import MODELS, raw, serving, wait_for
 
 import symsvm
 from symsvm.serve import Settings, create_app
-from symsvm.serve.guard import Guard
 from symsvm.serve.metrics import Metrics
-from symsvm.serve.served import Served
+from symsvm.serve.middleware import GuardMiddleware
+from symsvm.serve.served_model import ServedModel
 
 JSON = {"content-type": "application/json"}
 LINES = {"content-type": "application/x-ndjson"}
@@ -296,14 +296,14 @@ def test_a_client_that_goes_away(text):
 
 def test_too_much_waits(text):
     batcher, gate = text.app.state.batcher, threading.Event()
-    most = batcher.settings.max_waiting
+    most = batcher.max_waiting
     with ThreadPoolExecutor(1) as pool:
         batcher.executor.submit(gate.wait)
         found = pool.submit(text.post, "/", json={"post_text": "orbit"})
-        wait_for(lambda: batcher._waiting == 1)
-        batcher._waiting += most
+        wait_for(lambda: batcher.waiting == 1)
+        batcher.waiting += most
         answer = text.post("/", json={"post_text": "orbit"})
-        batcher._waiting -= most
+        batcher.waiting -= most
         gate.set()
         assert found.result().status_code == 200
     assert answer.status_code == 503
@@ -318,7 +318,7 @@ def test_too_many_bodies(tmp_path):
         gate, body = threading.Event(), {"post_text": "a" * 9000}
         client.app.state.batcher.executor.submit(gate.wait)
         found = pool.submit(client.post, "/", json=body)
-        wait_for(lambda: client.app.state.batcher._waiting == 1)
+        wait_for(lambda: client.app.state.batcher.waiting == 1)
         answer = client.post("/", json=body)
         check(answer, 503, "body")
         assert answer.headers["retry-after"] == "1"
@@ -357,7 +357,7 @@ def test_a_client_that_does_not_read():
         if len(sent) > 2:
             await asyncio.sleep(60)
 
-    guard = Guard(app, Settings(body_timeout=0.05), Metrics())
+    guard = GuardMiddleware(app, Settings(body_timeout=0.05), Metrics())
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     asyncio.run(guard(scope, None, send))
     assert [len(message.get("body", b"")) for message in sent] == [0, 65536, 65536]
@@ -385,7 +385,7 @@ def test_one_request_of_many_that_cannot_be_answered(numbers):
     rows = [ROW, [1.7e308, -1.7e308, 1.7e308, 1.7e308], ROW, ROW]
     with ThreadPoolExecutor(len(rows)) as pool:
         found = [pool.submit(numbers.post, "/v1/predict", json={"rows": [row]}) for row in rows]
-        wait_for(lambda: numbers.app.state.batcher._waiting == len(rows))
+        wait_for(lambda: numbers.app.state.batcher.waiting == len(rows))
         gate.set()
         assert [answer.result().status_code for answer in found] == [200, 422, 200, 200]
 
@@ -394,7 +394,7 @@ def test_an_error_inside_tells_nothing(tmp_path, monkeypatch, caplog):
     path = tmp_path / "text.symsvm"
     symsvm.save(MODELS["text"](), path)
     with serving(path) as client:
-        monkeypatch.setattr(Served, "predict", lambda self, inputs: 1 / 0)
+        monkeypatch.setattr(ServedModel, "predict", lambda self, inputs: 1 / 0)
         answer = client.post("/", json={"post_text": "a"})
         check(answer, 500, None)
         assert "division" not in answer.text

@@ -127,7 +127,7 @@ def test_a_model_that_is_replaced(tab, tmp_path):
 
 def test_the_interface_is_shown(tab, served):
     tab.goto(f"{served['text'].base_url}/docs")
-    tab.get_by_text("The newsgroup of a post").wait_for()
+    tab.get_by_text("Predict the newsgroup of a post").wait_for()
     paths = set(served["text"].get("/openapi.json").json()["paths"])
     assert paths == set(tab.locator("h2 code").all_inner_texts())
 

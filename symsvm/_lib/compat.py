@@ -272,7 +272,7 @@ def subscripts(node):
 
 
 def http_protocol():
-    """The class of uvicorn's connections over HTTP/1.1, with all that `serve.protocol` relies on."""
+    """The class of uvicorn's connections over HTTP/1.1, with all that `serve.server` relies on."""
     connection, cycle = _find("HttpToolsProtocol"), _find("RequestResponseCycle")
     for name in _METHODS:
         if not callable(getattr(connection, name, None)):

@@ -1,12 +1,11 @@
-"""The service: a model file over HTTP, with a page to try it; needs `pip install 'symsvm[serve]'`.
+"""HTTP service for a model file, with a web page to try the model; needs `pip install 'symsvm[serve]'`.
 
-run("news.symsvm", port=8000)                   # until SIGTERM or Ctrl-C
-app = create_app("news.symsvm", Settings())     # an ASGI application, for a server of your own
+`run("news.symsvm", port=8000)` serves until SIGTERM or Ctrl-C. `create_app("news.symsvm", Settings())` returns an ASGI
+application for a server of your own. A request takes this path::
 
-    request -> Guard -> route -> body -> Batcher -> ModelSlot -> answer
+    GuardMiddleware -> route -> BodyReader, validate_json -> Batcher -> ModelSlot -> ServedModel -> response
 
-`Guard` sets the headers, counts and asks for the token; a body is read with limits and checked against its schema;
-`Batcher` gathers what arrives while the model is busy; `ModelSlot` holds the model and replaces it when the file does.
+The package imports models, estimators and their inspection (`io`, `inspection`); only the command line imports it.
 """
 
 try:

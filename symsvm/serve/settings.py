@@ -1,43 +1,65 @@
-"""Settings: the limits of the service, and who may use it."""
+"""The settings of the service: limits, timeouts and access."""
+
+from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from symsvm._lib.validation import count, number
 
 __all__ = ["Settings"]
 
-_COUNTS = ("max_bodies", "max_waiting", "max_connections", "max_headers")
-_SECONDS = ("header_timeout", "body_timeout", "keep_alive", "shutdown_timeout")
+# Defaults that depend on other settings: largest bodies held at once, largest requests that wait.
+_BODIES, _REQUESTS = 16, 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a service allows.
+    """Limits, timeouts and access rules of a service.
 
-    Attributes
+    Parameters
     ----------
-    token : what `Authorization: Bearer` must say, None for everybody.
-    hosts : what `Host` may say, without the port; empty for anything.
-    max_body : bytes of a request's body.
-    max_bodies : bytes of the bodies of all requests that are being answered; None for 16 times `max_body`.
-    max_rows : texts or rows of a request.
-    max_waiting : rows that may wait for the model, what comes on top is sent away with 503; None for twice `max_rows`.
-    max_batch : rows that are predicted together; a text counts once more for each 1024 characters.
-    max_connections : open connections.
-    max_headers : bytes of a request's headers.
-    header_timeout, body_timeout : seconds until a request's headers, and then its body, must be there; a response must
-        be taken in the seconds of a body.
-    keep_alive : seconds that an idle connection is kept.
-    shutdown_timeout : seconds that requests have to end after SIGTERM.
-    reload : seconds between two looks at the model file, 0 to read it only once.
-    trusted, n_features : of `symsvm.load`.
+    token : str or None
+        The token that `Authorization: Bearer` must carry. None lets everybody in.
+    hosts : sequence of str
+        Values of the `Host` header that are accepted, without the port. Empty accepts every value.
+    max_body : int
+        Largest body of a request, in bytes.
+    max_bodies : int or None
+        Largest total of the bodies of all requests in progress, in bytes. None means 16 times `max_body`.
+    max_rows : int
+        Largest number of texts or rows in a request.
+    max_waiting : int or None
+        Largest number of rows that wait for the model. More are refused with status 503. None means twice `max_rows`.
+    max_batch : int
+        Largest number of rows that are predicted together. A text counts as one row more for each 1024 characters.
+    max_connections : int
+        Largest number of open connections.
+    max_headers : int
+        Largest size of a request's headers, in bytes.
+    header_timeout : float
+        Seconds within which the headers of a request must arrive.
+    body_timeout : float
+        Seconds within which the body must arrive, and within which the client must read the response.
+    keep_alive : float
+        Seconds after which an idle connection is closed.
+    shutdown_timeout : float
+        Seconds that requests in progress have to finish after SIGTERM.
+    reload : float
+        Seconds between two checks of the model file for changes. 0 reads the file only once.
+    trusted : sequence of str
+        Passed to `symsvm.load`.
+    n_features : int or None
+        Passed to `symsvm.load`.
 
+    Examples
+    --------
     >>> Settings(max_rows=100).max_rows
     100
     """
 
     token: str | None = dataclasses.field(default=None, repr=False)
-    hosts: tuple = ()
+    hosts: Sequence[str] = ()
     max_body: int = 4 * 2**20
     max_bodies: int | None = None
     max_rows: int = 10_000
@@ -50,31 +72,34 @@ class Settings:
     keep_alive: float = 5.0
     shutdown_timeout: float = 15.0
     reload: float = 1.0
-    trusted: tuple = ()
+    trusted: Sequence[str] = ()
     n_features: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("max_body", "max_rows", "max_batch"):
             count(getattr(self, name), name, least=1)
-        for name, most in (("max_bodies", 16 * self.max_body), ("max_waiting", 2 * max(self.max_rows, self.max_batch))):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, most)  # as frozen dataclasses do themselves
-        for name in _COUNTS:
+        if self.max_bodies is None:
+            object.__setattr__(self, "max_bodies", _BODIES * self.max_body)  # as frozen dataclasses do themselves
+        if self.max_waiting is None:
+            object.__setattr__(self, "max_waiting", _REQUESTS * max(self.max_rows, self.max_batch))
+        for name in ("max_bodies", "max_waiting", "max_connections", "max_headers"):
             count(getattr(self, name), name, least=1)
-        for name in _SECONDS:
+        for name in ("header_timeout", "body_timeout", "keep_alive", "shutdown_timeout"):
             number(getattr(self, name), name, positive=True)
         number(self.reload, "reload")
         if self.reload < 0:
-            raise ValueError(f"reload must be a number of seconds, 0 for never, got {self.reload!r}.")
+            raise ValueError(f"reload must be a number of seconds, or 0 to read the file once, got {self.reload!r}.")
         if isinstance(self.hosts, str) or not all(isinstance(host, str) and host for host in self.hosts):
             raise ValueError(f"hosts must be a list of names or addresses, got {self.hosts!r}.")
         if self.token is not None and (not isinstance(self.token, str) or not _is_token(self.token)):
             raise ValueError("token must be one or more printable ASCII characters without spaces.")
+        assert self.max_bodies is not None
+        assert self.max_waiting is not None
         if self.max_bodies < self.max_body:
             raise ValueError(f"max_bodies must be at least max_body, {self.max_body}, got {self.max_bodies}.")
         if self.max_waiting < self.max_batch:
             raise ValueError(f"max_waiting must be at least max_batch, {self.max_batch}, got {self.max_waiting}.")
 
 
-def _is_token(text):
+def _is_token(text: str) -> bool:
     return text.isascii() and text.isprintable() and bool(text) and " " not in text
