@@ -14,7 +14,7 @@ from symsvm.compiler.functions import hoist, value_and_grad
 from symsvm.compiler.lifting import PASSES, lift, lower, stages, tile
 from symsvm.compiler.ops import KernelMatvec
 from symsvm.explanation.formula import Formula
-from symsvm.explanation.reading import Reader
+from symsvm.explanation.graph_reader import GraphReader
 from symsvm.objectives.sums import each
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -63,9 +63,9 @@ EXAMPLES = {
 
 def formula(outputs, also=()):
     """The lines of graphs, by name."""
-    reader = Reader()
+    reader = GraphReader()
     terms = {name: reader.read(graph) for name, graph in outputs.items()}
-    lines = Formula(terms, reader.rows, also=[reader.read(v) for v in also]).lines
+    lines = Formula(terms, reader.loop_variables, named=[reader.read(v) for v in also]).lines
     texts = []
     for line in lines:
         first, *rest = str(line).split("\n")

@@ -31,7 +31,7 @@ from symsvm import (
 from symsvm.compiler.functions import function, value_and_grad
 from symsvm.compiler.lifting import PASSES, lift, stages, tile
 from symsvm.explanation.formula import Formula
-from symsvm.explanation.reading import Reader
+from symsvm.explanation.graph_reader import GraphReader
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import QuadraticProgram, dual
 from symsvm.objectives.machine_dual import MachineDual
@@ -50,8 +50,8 @@ def shared(m, **options):
 
 
 def formula(**graphs):
-    reader = Reader()
-    return [str(line) for line in Formula({n: reader.read(g) for n, g in graphs.items()}, reader.rows).lines]
+    reader = GraphReader()
+    return [str(line) for line in Formula({n: reader.read(g) for n, g in graphs.items()}, reader.loop_variables).lines]
 
 
 def fold(step):
@@ -140,7 +140,7 @@ def test_a_custom_objective():
     text = explain(Objective(W, variable=lam, upper=1.0))
     assert "Eq." not in text
     assert "sum over the rows (lam_i, x_i) of\n    lam_i**2 * sum(x_i)" in text
-    assert "held: (?,) float64" in text  # what is summed of X
+    assert "stored: (?,) float64" in text  # the sums of the rows of X
 
 
 def test_numbers_of_a_program_are_shown_as_they_are():
@@ -160,10 +160,10 @@ def test_a_gram_matrix_that_does_not_fit_is_tiled():
     small = explain(compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE", memory=2**23))
     assert re.search(r"tile +1\n", small)
     assert "a tile at a time\n  K = exp(" in small
-    assert "tiled: a matrix of 68.7 MiB does not fit the memory of 8 MiB" in small
-    assert "held: (3000, 2) float64, 46.9 KiB" in small  # the centred points
+    assert "tiled: a matrix of 68.7 MiB does not fit the memory limit of 8 MiB" in small
+    assert "stored: (3000, 2) float64, 46.9 KiB" in small  # the centred points
     large = explain(compile(objective, ProjectedGradient(0.1), mode="FAST_COMPILE"))
-    assert "held: (3000, 3000) float64, 68.7 MiB" in large
+    assert "stored: (3000, 3000) float64, 68.7 MiB" in large
     assert "Memory: hoisted: K" in large
     assert "not used: map_to_batch, batched_inner_to_sum, tile" in large
 
@@ -175,14 +175,14 @@ def test_a_matrix_without_tiles_says_why():
     assert "is no sum over features" in text.replace("\n  ", " ")
     u, Z, t = shared(20000, shape=None)
     u, Z, t = (pytensor.shared(v.get_value(), name=v.name, shape=v.get_value().shape) for v in (u, Z, t))
-    assert "No pass was kept" in explain(CSVC(u, Z, t, 1.0, farthest))
+    assert "The passes are not applied: " in explain(CSVC(u, Z, t, 1.0, farthest))
 
 
 @pytest.mark.parametrize(
     ("step", "why"),
     [
-        (lambda a, acc: acc * (1 + a), "than add to it: acc = acc * (1 + lam_i)."),
-        (lambda a, acc: acc + a * pt.sin(acc), "than add to it: acc = acc + lam_i * sin(acc)."),
+        (lambda a, acc: acc * (1 + a), "than add to the accumulator: acc = acc * (1 + lam_i)."),
+        (lambda a, acc: acc + a * pt.sin(acc), "than add to the accumulator: acc = acc + lam_i * sin(acc)."),
     ],
 )
 def test_a_loop_that_stays_says_why(step, why):
@@ -203,7 +203,7 @@ def test_the_papers_class_before_and_after_training():
     svm.train_model_full(max_iters=1)
     after = explain(svm)
     for text in (before, after):
-        assert "held: (12, 12) float64, 1.12 KiB" in text
+        assert "stored: (12, 12) float64, 1.12 KiB" in text
         assert "A = X - mean(X, axis=0)[None, :]" in text
     assert "ProjectedGradient(alpha=0.1" in after
     assert after.split("Step:")[0] == before.split("Step:")[0]

@@ -1,30 +1,44 @@
-"""explain: a problem, what the passes made of it and how it runs, as text, as a picture or as a page.
+"""`explain`: a problem, the passes applied to it and how it runs, as text, as a picture or as a page.
 
-A graph is read as the terms a person would write (`terms`, `reading`), and written as a few lines of formulas
-(`formula`); `report` gathers what there is to say, and `text`, `picture` and `page` say it.
+`graph_reader` reads a PyTensor graph as the terms a person would write, and `formula` writes terms as lines of text.
+`execution_plan` says what a run computes once and what a step repeats, `explanation_report` collects all of it, and
+`rendering` writes it. Everything here is imported lazily: by `symsvm.explain`, the estimators and the command line.
 """
 
+from __future__ import annotations
+
+from typing import Any, Literal
+
 from symsvm._lib.validation import choice
-from symsvm.explanation.page import page
-from symsvm.explanation.picture import svg
-from symsvm.explanation.report import report
-from symsvm.explanation.text import text
+from symsvm.explanation.explanation_report import make_report
+from symsvm.explanation.rendering import render_html, render_svg, render_text
 
 __all__ = ["explain"]
 
+_RENDERERS = {"text": render_text, "svg": render_svg, "html": render_html}
 
-def explain(x, format="text"):
-    """Explain a problem: its equations, the graph as written and after the passes, and what a run holds and repeats.
+
+def explain(x: Any, format: Literal["text", "svg", "html"] = "text") -> str:
+    """Explain a problem: its equations, its graph before and after the passes, and what a run stores and repeats.
 
     Nothing is compiled or run.
 
     Parameters
     ----------
-    x : an `Objective`, a `Program`, an `SVM_parallel`, an estimator over a kernel (for its dual problem), or
-        anything with a `program_` or an `objective_`.
-    format : "text", "svg" (a picture of the graph before and after) or "html" (a page with both, which loads nothing).
-        The pictures are drawn here: they need no other program.
+    x : Objective, Program, SVM_parallel or estimator
+        What to explain: an `Objective`, a `Program`, an `SVM_parallel`, an estimator with a kernel (for its dual
+        problem), or any object with a `program_` or an `objective_`.
+    format : {"text", "svg", "html"}, default "text"
+        The form of the explanation: "svg" is a picture of the graph before and after the passes, "html" a page with
+        the picture and the text that loads no external resources.
 
+    Returns
+    -------
+    str
+        The explanation.
+
+    Examples
+    --------
     >>> import pytensor.tensor as pt
     >>> from symsvm import Objective, sum_over
     >>> lam = pt.dvector("lam")
@@ -38,4 +52,4 @@ def explain(x, format="text"):
     <BLANKLINE>
     """
     choice(format, "format", ("text", "svg", "html"))
-    return {"text": text, "svg": svg, "html": page}[format](report(x))
+    return _RENDERERS[format](make_report(x))
