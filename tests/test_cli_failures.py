@@ -214,15 +214,15 @@ import os, signal, sys
 from symsvm.cli import main
 from symsvm.solvers.decomposition.state import State
 
-improve, steps = State.improve, []
+solve, steps = State.solve_working_set, []
 
 def interrupted(self, *arguments):
     steps.append(0)
     if len(steps) == 2:
         os.kill(os.getpid(), signal.SIGINT)
-    return improve(self, *arguments)
+    return solve(self, *arguments)
 
-State.improve = interrupted
+State.solve_working_set = interrupted
 main()
 """
 
@@ -272,7 +272,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_ctrl_c_ends_all_fits_where_they_are_several(name, tmp_path, monkeypatch):
-    interrupting(monkeypatch, State, "improve")
+    interrupting(monkeypatch, State, "solve_working_set")
     ended = run(*SEVERAL[name], three_classes(tmp_path / "p.svm"), code=1)
     assert ended.err.endswith("interrupted; nothing was written.\n")
     assert ended.out == ""

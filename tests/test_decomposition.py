@@ -15,8 +15,8 @@ from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.objectives import QuadraticProgram
-from symsvm.solvers.decomposition import selection, state
 from symsvm.solvers.decomposition.algorithm import decompose
+from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 
 KERNELS = {"rbf": RBF(1.0), "linear": Linear(), "polynomial": Polynomial(2, coef0=1.0), "laplacian": Laplacian(0.5)}
 FORMS = {
@@ -105,14 +105,13 @@ def test_each_form_is_solved_to_its_optimum(form):
     assert result.trace[-1].violation <= 1e-8
 
 
-def test_working_sets_shrinking_and_float32_change_nothing(monkeypatch):
+def test_working_sets_shrinking_and_float32_change_nothing():
     X, y, _ = data(400, 5)
     qp = QuadraticProgram.c_svc(y, 5.0)
     whole, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
-    monkeypatch.setattr(selection, "WHOLE", 0)
-    monkeypatch.setattr(selection, "JOIN", 16)
-    parts, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
-    again, _ = minimise(qp, RBF(0.7), X, tol=1e-5)
+    some = Parameters(whole=0, join=16)
+    parts, _ = minimise(qp, RBF(0.7), X, tol=1e-5, parameters=some)
+    again, _ = minimise(qp, RBF(0.7), X, tol=1e-5, parameters=some)
     assert parts.n_iter > 3
     assert parts.stopped == whole.stopped == "tol"
     assert qp.value(parts.Kz, parts.z) == pytest.approx(qp.value(whole.Kz, whole.z), rel=1e-7)
@@ -167,13 +166,11 @@ def test_totals_that_the_bounds_do_not_allow_say_so():
     ],
 )
 @pytest.mark.parametrize("whole", [True, False])
-def test_singular_matrices_and_a_large_C_take_few_steps(monkeypatch, form, kernel, m, seed, C, troubles, whole):
-    if not whole:
-        monkeypatch.setattr(selection, "WHOLE", 0)
-        monkeypatch.setattr(selection, "JOIN", 8)
+def test_singular_matrices_and_a_large_C_take_few_steps(form, kernel, m, seed, C, troubles, whole):
+    parameters = DEFAULTS if whole else Parameters(whole=0, join=8)
     X, y, t = data(m, seed, **troubles)
     qp = FORMS[form](y, t, C)
-    result, K = minimise(qp, KERNELS[kernel], X, tol=1e-6, time_limit=30.0)
+    result, K = minimise(qp, KERNELS[kernel], X, tol=1e-6, time_limit=30.0, parameters=parameters)
     assert result.stopped == "tol"
     assert result.steps < 10**6
     Kz = K @ qp.weights(result.z)
@@ -197,19 +194,18 @@ def test_the_time_limit_holds_inside_a_working_set():
     minimise(QuadraticProgram.c_svc(y, 1.0), Linear(), X, tol=1e-2)  # compiled now
     result = decompose(QuadraticProgram.c_svc(y, 1e6), LocalKernelMatrix(Linear(), X), tol=1e-9, time_limit=0.5)
     assert result.stopped in ("time_limit", "tol")
-    assert result.stopped == "tol" or result.steps < state._STEPS  # it ended inside the working set
+    assert result.stopped == "tol" or result.steps < DEFAULTS.max_steps  # it ended inside the working set
 
 
-def test_what_float32_says_is_not_the_end(monkeypatch):
+def test_what_float32_says_is_not_the_end():
     """Float32 sees no step to take where float64 does; totals that drifted are put right."""
-    monkeypatch.setattr(selection, "WHOLE", 0)
-    monkeypatch.setattr(selection, "JOIN", 8)
+    some = Parameters(whole=0, join=8)
     for kernel, m, seed, scale, C in ((KERNELS["polynomial"], 53, 2929, 84.0, 7e3), (Linear(), 24, 24, 6e4, 6e4)):
         X, y, _ = data(m, seed)
         minimise(QuadraticProgram.c_svc(y, 1.0), kernel, X, tol=1e-2)  # compiled now
         X[:, 1] *= scale
         qp = QuadraticProgram.c_svc(y, C)
-        result, K = minimise(qp, kernel, X, tol=1e-6, time_limit=1.0)
+        result, K = minimise(qp, kernel, X, tol=1e-6, time_limit=1.0, parameters=some)
         assert qp.value(K @ result.z, result.z) < -1e5
         assert qp.infeasibility(result.z) <= qp.rounding(result.z)
 
@@ -232,13 +228,11 @@ def test_variables_that_nothing_holds_back_end_before_they_are_infinite():
     assert np.isfinite(result.z).all()
 
 
-def test_without_an_equality_the_worst_free_variables_are_solved_for(monkeypatch):
-    for name, size in (("WHOLE", 0), ("JOIN", 4), ("MOST", 26)):
-        monkeypatch.setattr(selection, name, size)
+def test_without_an_equality_the_worst_free_variables_are_solved_for():
+    some = Parameters(whole=0, join=4, max_free=26)
     X, y, _ = data(57, 677714, duplicates=True, constant=True)
-    result, _ = minimise(
-        QuadraticProgram.c_svc(y, 4500.0, squared=True, intercept=False), RBF(0.05), X, tol=1e-7, max_iter=500
-    )
+    qp = QuadraticProgram.c_svc(y, 4500.0, squared=True, intercept=False)
+    result, _ = minimise(qp, RBF(0.05), X, tol=1e-7, max_iter=500, parameters=some)
     assert result.stopped == "tol"
 
 

@@ -34,8 +34,8 @@ from symsvm import (
 )
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
-from symsvm.solvers.decomposition import selection
 from symsvm.solvers.decomposition.one_vs_one import one_vs_one
+from symsvm.solvers.decomposition.parameters import Parameters
 
 
 def points(m=120, d=3, seed=0):
@@ -136,7 +136,7 @@ def test_what_is_not_quadratic_says_so():
         symsvm.compile(Objective((free**2).sum(), variable=free), Decomposition())
     with pytest.raises(ValueError, match="does not hold the matrix"):
         symsvm.compile(Objective((lam**2).sum(), variable=lam), Decomposition(), memory=2**7)
-    with pytest.raises(ValueError, match="chooses its arithmetic"):
+    with pytest.raises(ValueError, match="chooses its precision"):
         symsvm.compile(KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, RBF(1.0)), Decomposition(), dtype="float32")
     with pytest.raises(ValueError, match="one row for each of the 120 points"):
         KernelDual(QuadraticProgram.c_svc(Y, 1.0), X[:50], RBF(1.0))
@@ -169,11 +169,10 @@ def test_trace_and_callback():
     assert seen[-1].violation == solution.trace["violation"][-1]
 
 
-def test_the_trace_holds_where_variables_are_out_of_play(monkeypatch):
-    monkeypatch.setattr(selection, "WHOLE", 0)
-    monkeypatch.setattr(selection, "JOIN", 16)
+def test_the_trace_counts_variables_that_are_shrunk():
+    solver = Decomposition(parameters=Parameters(whole=0, join=16))
     Z, y, _ = points(600, seed=3)
-    solution = solve(KernelDual(QuadraticProgram.c_svc(y, 2.0), Z, RBF(0.8)))
+    solution = solve(KernelDual(QuadraticProgram.c_svc(y, 2.0), Z, RBF(0.8)), solver)
     assert solution.trace["W"][-1] == pytest.approx(solution.W, rel=1e-6)
     assert solution.trace["free"][-1] + solution.trace["bounded"][-1] == np.count_nonzero(solution.lam)
     assert solution.certificate.status == "optimal"
@@ -268,16 +267,15 @@ def test_a_solution_is_continued_from_with_other_bounds_or_more_points():
         solve(dual, start=np.zeros(200))
 
 
-def test_a_path_over_C_is_what_its_parts_are_and_computes_less(monkeypatch):
+def test_a_path_over_C_is_what_its_parts_are_and_computes_less():
     Cs = (0.5, 1.0, 2.0, 4.0)
-    for name, size in (("WHOLE", 0), ("JOIN", 32)):  # working sets that are a part of the points
-        monkeypatch.setattr(selection, name, size)
+    some = Parameters(whole=0, join=32)  # working sets that are a part of the points
     Z, y, _ = points(800, seed=5)
     for squared in (False, True):
         programs = [QuadraticProgram.c_svc(y, C, squared=squared) for C in Cs]
         rows = along = 0.0
-        for solution, program in zip(path(Z, RBF(0.7), programs), programs, strict=True):
-            alone = solve(KernelDual(program, Z, RBF(0.7)))
+        for solution, program in zip(path(Z, RBF(0.7), programs, parameters=some), programs, strict=True):
+            alone = solve(KernelDual(program, Z, RBF(0.7)), Decomposition(parameters=some))
             assert solution.certificate.status == "optimal"
             assert solution.W == pytest.approx(alone.W, rel=1e-5)
             rows += alone.trace["rows"][-1]
@@ -303,10 +301,10 @@ def test_pairs_of_classes_share_what_is_inside_a_class():
 
 
 @pytest.mark.parametrize(("d", "starts"), [(5, [0, 120, 330]), (100, [0])])
-def test_a_gram_that_holds_parts_is_the_same_matrix(d, starts):
+def test_a_matrix_with_cached_blocks_is_the_same(d, starts):
     Z = np.random.default_rng(0).normal(size=(500, d)) / np.sqrt(d)
     plain, held = LocalKernelMatrix(RBF(1.0), Z), LocalKernelMatrix(RBF(1.0), Z)
-    held.hold(starts)
+    held.cache_blocks(starts)
     sizes = np.diff([*starts, 500])
     assert held.entries == (sizes * (sizes + 1) // 2).sum()  # half of each part
     rows, columns = np.array([3, 125, 126, 460, 489]), np.array([370, 1, 2, 130, 329, 330, 480])
@@ -322,10 +320,10 @@ def test_a_gram_that_holds_parts_is_the_same_matrix(d, starts):
         np.testing.assert_allclose(v, u, atol=1e-5)
 
 
-def test_a_gram_holds_what_is_worth_it():
+def test_blocks_are_cached_where_that_pays():
     def held(m, d, starts, **options):
         gram = LocalKernelMatrix(RBF(1.0), np.random.default_rng(0).normal(size=(m, d)))
-        gram.hold(starts, **options)
+        gram.cache_blocks(starts, **options)
         return gram.is_exact, gram.entries > 0
 
     assert held(200, 5, [0, 100]) == (True, False)  # in float64, all of it, when it is asked for

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from test_decomposition import FORMS, data, reference
 
-from symsvm import RBF, KernelDual, Laplacian, Linear, Polynomial, solve
+from symsvm import RBF, Decomposition, KernelDual, Laplacian, Linear, Polynomial, solve
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.objectives import QuadraticProgram
-from symsvm.solvers.decomposition import selection
 from symsvm.solvers.decomposition.algorithm import decompose
+from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
@@ -106,15 +106,18 @@ def judge(qp, K, result, tol, *scales):
     event(f"stopped: {result.stopped}")
 
 
-def run(problem, start=None, time_limit=None):
+# Working sets that are a part of the variables, also of small problems.
+SOME = Parameters(whole=0, join=8)
+
+
+def run(problem, start=None, time_limit=None, parameters=DEFAULTS):
     """Solve an example and judge it; one that runs out of time is judged for being feasible only."""
     problem = dict(problem)
     tol, kernel = problem.pop("tol"), KERNELS[problem.pop("kernel")]
     X, qp = made(**problem)
     K = KernelEvaluator(kernel).block(X, X)
-    result = decompose(
-        qp, LocalKernelMatrix(kernel, X), tol=tol, time_limit=time_limit, start=None if start is None else start(qp)
-    )
+    options = {"time_limit": time_limit, "start": None if start is None else start(qp), "parameters": parameters}
+    result = decompose(qp, LocalKernelMatrix(kernel, X), tol=tol, **options)
     if time_limit is not None and result.stopped == "time_limit":
         assert qp.infeasibility(result.z) <= 1e-10 * max(1.0, np.abs(result.z).sum())
         event("out of time")
@@ -131,19 +134,16 @@ def test_all_at_once(problem):
 
 @fuzzed(1500)
 @given(problem=problems)
-def test_in_working_sets(monkeypatch, problem):
-    monkeypatch.setattr(selection, "WHOLE", 0)
-    monkeypatch.setattr(selection, "JOIN", 8)
-    run(problem)
+def test_in_working_sets(problem):
+    run(problem, parameters=SOME)
 
 
 @fuzzed(100)
 @given(problem=problems, most=st.integers(12, 30))
-def test_in_working_sets_that_hold_not_all_free_variables(monkeypatch, problem, most):
-    monkeypatch.setattr(selection, "WHOLE", 0)
-    monkeypatch.setattr(selection, "JOIN", 4)
-    monkeypatch.setattr(selection, "MOST", most)
-    run(problem, time_limit=2.0)  # a part of the free variables at a time gets on slowly
+def test_in_working_sets_that_hold_not_all_free_variables(problem, most):
+    run(
+        problem, time_limit=2.0, parameters=Parameters(whole=0, join=4, max_free=most)
+    )  # a part of the free variables at a time gets on slowly
 
 
 @fuzzed(700)
@@ -154,17 +154,14 @@ def test_in_working_sets_that_hold_not_all_free_variables(monkeypatch, problem, 
     density=st.sampled_from([0.1, 0.5, 1.0]),
     whole=st.booleans(),
 )
-def test_from_starts_feasible_or_not(monkeypatch, problem, seed, log_size, density, whole):
-    if not whole:
-        monkeypatch.setattr(selection, "WHOLE", 0)
-        monkeypatch.setattr(selection, "JOIN", 8)
+def test_from_starts_feasible_or_not(problem, seed, log_size, density, whole):
     rng = np.random.default_rng(seed)
 
     def start(qp):
         reach = np.minimum(np.where(np.isfinite(qp.upper - qp.lower), qp.upper - qp.lower, 1.0), 1e6)
         return 10.0**log_size * reach * rng.normal(size=qp.n) * (rng.random(qp.n) < density)
 
-    run(problem, start)
+    run(problem, start, parameters=DEFAULTS if whole else SOME)
 
 
 @fuzzed(100)
@@ -176,18 +173,16 @@ def test_from_starts_feasible_or_not(monkeypatch, problem, seed, log_size, densi
     kernel=st.sampled_from(["linear", "rbf", "polynomial"]),
     whole=st.booleans(),
 )
-def test_where_float32_alone_goes_wrong(monkeypatch, m, seed, log_scale, log_C, kernel, whole):
+def test_where_float32_alone_goes_wrong(m, seed, log_scale, log_C, kernel, whole):
     """A column that was never scaled, and a large C: right in float64, or it says that it is not."""
-    if not whole:
-        monkeypatch.setattr(selection, "WHOLE", 0)
-        monkeypatch.setattr(selection, "JOIN", 8)
     X, y, _ = data(m, seed)
     log_scale /= 2 if kernel == "polynomial" else 1  # its values grow as the fourth power
     X[:, 1] *= 10.0**log_scale
     C, kernel = 10.0**log_C, RBF(10.0 ** (log_scale - 1)) if kernel == "rbf" else KERNELS[kernel]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = solve(KernelDual(QuadraticProgram.c_svc(y, C), X, kernel), tol=1e-6, time_limit=3.0)
+        solver = Decomposition(parameters=DEFAULTS if whole else SOME)
+        solution = solve(KernelDual(QuadraticProgram.c_svc(y, C), X, kernel), solver, tol=1e-6, time_limit=3.0)
     certificate, z = solution.certificate, solution.lam
     K = KernelEvaluator(kernel).block(X, X)
     rounding = 4 * np.finfo("float64").eps * np.abs(K).max() * np.abs(z).sum()

@@ -13,6 +13,7 @@ from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.weights import weighted_classes
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
+from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 
 __all__ = ["Classifier"]
 
@@ -76,16 +77,15 @@ class Classifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         """A problem for each class against the rest, over the same points; for two classes the second's is enough."""
         gram, k = self.bind(X, weights), len(self.classes_)
         if k > 2:
-            gram.hold([0])
-            gram.keeps = True  # rows of one problem's working set serve the next
+            gram.cache_blocks([0])
         coef, intercepts, solutions = [], [], []
+        reuse = WorkingSetReuse()
         for c in range(k) if k > 2 else (1,):
-            solution = self._solve(self._program(np.where(labels == c, 1.0, -1.0), weights), gram)
+            solution = self._solve(self._program(np.where(labels == c, 1.0, -1.0), weights), gram, reuse)
             z, b = self._scaled(solution)
             coef.append(z)
             intercepts.append(b)
             solutions.append(solution)
-        gram.kept = None
         return np.column_stack(coef), np.array(intercepts), solutions
 
     def _scaled(self, solution):

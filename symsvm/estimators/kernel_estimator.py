@@ -13,7 +13,7 @@ from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from symsvm.objectives import KernelDual
 from symsvm.solvers import Decomposition, QuadraticProgramming, compile
-from symsvm.solvers.decomposition.program import solve_dual
+from symsvm.solvers.decomposition.dual_program import solve_dual
 from symsvm.solvers.registry import chosen
 
 __all__ = ["KernelEstimator"]
@@ -128,12 +128,12 @@ class KernelEstimator(CertifiedEstimator):
 
     # ---- the solver
 
-    def _solve(self, program, gram):
-        """Solve one program with the solver that was asked for."""
+    def _solve(self, program, gram, reuse=None):
+        """Solve one program with the solver that was asked for; `reuse` hands on the working set of the fast one."""
         solver = chosen(self.solver, KernelDual.problem)
         limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
         if isinstance(solver, Decomposition):
-            limits |= {"is_psd": gram.kernel.is_psd, "verbose": int(self.verbose), **solver.options}
+            limits |= {"is_psd": gram.kernel.is_psd, "verbose": int(self.verbose), "reuse": reuse, **solver.options}
             return self._watching.solve(functools.partial(solve_dual, program, gram, tol=self.tol, **limits))
         limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
         X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X

@@ -33,7 +33,7 @@ class HeldMatrix:
     """
 
     def __init__(self, kernel, X, room):
-        from symsvm.evaluation.loops import mirror_columns  # Numba is loaded when it is first needed
+        from symsvm.evaluation.symmetric_loops import mirror_columns  # Numba is loaded when it is first needed
 
         m = X.shape[0]
         self.kernel = kernel
@@ -81,7 +81,6 @@ class _Part:
         self._held, self._rows, self._runs, self.m = held, rows, _runs(rows), len(rows)
         self.kernel, self.X, self.width = Precomputed(held.K), rows[:, None], held.width
         self.is_exact = self.m <= _FEW
-        self.keeps, self.kept = False, None
 
     def block(self, rows, columns, out):
         """Write K of the chosen points to the first columns of `out`, in its type."""

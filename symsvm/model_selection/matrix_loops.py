@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from symsvm.evaluation.loops import sum_rows
+from symsvm.evaluation.symmetric_loops import sum_rows
 
 __all__ = ["add_products", "add_rows", "copy", "gather"]
 

@@ -14,9 +14,9 @@ from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.kernels import Kernel
 from symsvm.objectives import KernelDual
 from symsvm.solvers import Decomposition
-from symsvm.solvers.decomposition.program import solve_dual
-from symsvm.solvers.decomposition.selection import WHOLE
-from symsvm.solvers.decomposition.working_set import WorkingSet, blocks
+from symsvm.solvers.decomposition.dual_program import solve_dual
+from symsvm.solvers.decomposition.parameters import DEFAULTS
+from symsvm.solvers.decomposition.working_set import WorkingSet, WorkingSetReuse, padded
 from symsvm.solvers.registry import chosen
 
 __all__ = ["Session", "Stopped", "can_share", "shared"]
@@ -58,25 +58,31 @@ class Session:
     def __init__(self, held, rows, is_stopped, rooms=None):
         self.held, self.is_stopped, self._rooms, self._room = held, is_stopped, rooms, None
         self._part = held.part(rows)
-        self._part.keeps = True
+        self._reuse = WorkingSetReuse()
         self._rows, self._last, self._next, self._labels = rows, [], 0, None
 
     def close(self):
         """Give back what others can use."""
-        self._part.kept = None
+        self._reuse.working = None
         if self._room is not None:
             self._rooms.leave(self._room)
 
     def _prepare(self, program):
         """Let the first problem find a working set of all variables, in the room of another fold's."""
         part = self._part
-        if self._rooms is None or self._room is not None or part.is_exact or program.m < program.n or part.m > WHOLE:
+        if (
+            self._rooms is None
+            or self._room is not None
+            or part.is_exact
+            or program.m < program.n
+            or part.m > DEFAULTS.whole
+        ):
             return
-        size = blocks(part.m + 1)
+        size = padded(part.m + 1)
         self._room = self._rooms.take(size, "float32")
         K = self._room[: size * size].reshape(size, size)
         part.whole(K)
-        part.kept = WorkingSet.of_all(program, part, K)
+        self._reuse.working = WorkingSet.of_all(program, part, K)
 
     def bind(self, rows):
         """Begin a fit to these points."""
@@ -99,7 +105,12 @@ class Session:
         last = self._last[slot] if slot < len(self._last) else None
         if last is not None and (last.stopped != "tol" or last.program.n != program.n):
             last = None
-        options |= {"start": last, "is_psd": self.held.kernel.is_psd, "callback": self._look_up}
+        options |= {
+            "reuse": self._reuse if alone else None,
+            "start": last,
+            "is_psd": self.held.kernel.is_psd,
+            "callback": self._look_up,
+        }
         solution = solve_dual(program, part, **options)
         if solution.stopped == "interrupt":
             raise KeyboardInterrupt
@@ -116,15 +127,13 @@ class Session:
 class _Bound:
     """Some of the points, in the order of a fit; pairs of classes are parts of them."""
 
-    keeps, kept = False, None  # what there is to keep is kept for all fits of a fold
-
     def __init__(self, kernel, rows, *, is_whole=True):
         self.kernel, self.rows, self.is_whole = kernel, rows, is_whole
 
-    def hold(self, starts, memory=None):
+    def cache_blocks(self, starts, memory=None):
         """All is held already."""
 
-    def among(self, points):
+    def submatrix(self, points):
         """Some of these points."""
         return _Bound(self.kernel, self.rows[points], is_whole=False)
 
@@ -144,7 +153,7 @@ class _Shared:
         self.kernel_ = self._session.held.kernel
         return self._session.bind(_rows(X))
 
-    def _solve(self, program, gram):
+    def _solve(self, program, gram, reuse=None):
         max_iter = None if self.max_iter == -1 else self.max_iter
         options = chosen(self.solver, KernelDual.problem).options
         return self._session.solve(

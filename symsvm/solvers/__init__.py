@@ -1,6 +1,6 @@
 """Solvers: one algorithm a file, each a pair of graph builders (init, step) or a decomposition over a kernel."""
 
-from symsvm.solvers.decomposition.program import Decomposition, path
+from symsvm.solvers.decomposition.dual_program import Decomposition, path
 from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
 from symsvm.solvers.first_order.adagrad import AdaGrad
 from symsvm.solvers.first_order.gradient_descent import GradientDescent

@@ -5,7 +5,7 @@ import textwrap
 from dataclasses import fields
 
 from symsvm.objectives import Objective
-from symsvm.solvers.decomposition.program import Decomposition
+from symsvm.solvers.decomposition.dual_program import Decomposition
 from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
 from symsvm.solvers.first_order.adagrad import AdaGrad
 from symsvm.solvers.first_order.gradient_descent import GradientDescent

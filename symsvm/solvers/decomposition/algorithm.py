@@ -1,151 +1,194 @@
-"""The decomposition: the fast exact solver, over a kernel oracle and without a cache of rows.
+"""The decomposition: the fast exact solver, over blocks and products of a kernel matrix, without a cache of rows.
 
     z feasible; G = K z
     repeat:
-        the violation of optimality over the variables in play
-        if it is within tol: bring all into play, then have float64 confirm it; stop if it does
-        now and then put out of play what stands firm at a bound
-        W = all free variables, and on each side some that violate optimality: half the worst, half at random
-        solve for z_W by SMO on K_WW, of which only the rows of newcomers are computed
-        G += K[:, W] (what z_W changed by)
+        measure the violation of optimality over the active variables
+        if it is within tol: reconstruct the gradient of shrunk variables, refine the free ones,
+            confirm the violation in float64, stop
+        shrink: drop variables that are safely at a bound
+        W = all free variables, and on each side violators, half of them the worst and half at random
+        solve for z_W on K_WW, of which only the rows of new members are computed
+        G += K[:, W] (change of z_W)
 
-The two operations on the kernel, a block K_WW and the product in the last line, are those of a
-`KernelMatrix`. They run in float32 until float64 finds that they have gone astray; nothing is
-believed that float64 has not confirmed.
+The block K_WW and the product in the last line are the two operations of a `KernelMatrix`. They are computed in float32
+until the error of G exceeds the violation; then the precision is raised. A run stops at a violation that was confirmed
+in float64.
 """
+
+from __future__ import annotations
 
 import functools
 import threading
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from symsvm.solvers.decomposition.refinement import polish
-from symsvm.solvers.decomposition.state import State
+from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
+from symsvm.solvers.decomposition.refinement import refine
+from symsvm.solvers.decomposition.state import Check, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from symsvm._lib.types import Array
+    from symsvm.evaluation.kernel_matrix import KernelMatrix
+    from symsvm.objectives import QuadraticProgram
+    from symsvm.solvers.decomposition.working_set import WorkingSetReuse
+    from symsvm.solvers.program import Info
 
 __all__ = ["Result", "decompose"]
 
 
 @dataclass(frozen=True)
 class Result:
-    """Where a decomposition ended.
+    """The end of a decomposition.
 
     Attributes
     ----------
     z, Kz : the point, and K z.
-    stopped : why it ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `stalled` (no step makes anything
-        better any more, though the violation exceeds tol: what rounding leaves) or `diverged` (the next W would not be
-        finite, for a kernel that is indefinite or has such values; z is the last point before).
+    stopped : why it ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `stalled` (no further progress is
+        possible at float64 precision, though the violation exceeds tol) or `diverged` (the next W would not be finite,
+        for a kernel that is indefinite or not finite; z is the last point before).
     n_iter, steps : outer iterations and steps of SMO.
-    trace : a list of `Info`, one an iteration.
+    trace : a list of `Info`, one for each iteration.
     """
 
-    z: np.ndarray
-    Kz: np.ndarray
+    z: Array
+    Kz: Array
     stopped: str
     n_iter: int
     steps: int
-    trace: list
+    trace: list[Info]
 
 
-def decompose(qp, gram, *, tol=1e-3, start=None, max_iter=None, time_limit=None, callback=None, seed=0, pairs=None):
-    """Solve a `QuadraticProgram` over the `LocalKernelMatrix` of its points.
+@dataclass(frozen=True)
+class _Limits:
+    """What ends a run before its tolerance."""
+
+    tol: float
+    max_iter: int | None
+    deadline: float  # of time.perf_counter
+    callback: Callable[[Info], object] | None
+
+
+def decompose(
+    qp: QuadraticProgram,
+    matrix: KernelMatrix,
+    *,
+    tol: float = 1e-3,
+    start: Array | None = None,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[Info], object] | None = None,
+    seed: int = 0,
+    pairs: str | None = None,
+    parameters: Parameters = DEFAULTS,
+    reuse: WorkingSetReuse | None = None,
+) -> Result:
+    """Solve a `QuadraticProgram` over the kernel matrix of its points.
 
     Parameters
     ----------
-    tol : the largest KKT violation to accept, as LIBSVM means it, in float64.
+    tol : the largest KKT violation to accept, as LIBSVM defines it, in float64.
     start : a z to begin near.
     max_iter, time_limit : the most outer iterations and seconds.
     callback : a function of an `Info`; a true value stops.
-    seed, pairs : see `Decomposition`.
+    seed, pairs, parameters : see `Decomposition`.
+    reuse : hands the working set from one program to the next over the same points.
     """
-    # Threads of BLAS would wait in the way of Numba's; what is not finite is seen to here.
-    with _OneThread(), np.errstate(over="ignore", invalid="ignore"):
+    # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
+    with _SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
         began = time.perf_counter()
-        state = State(qp, gram, start, seed, pairs)
-        return _decompose(qp, gram, tol, state, max_iter, time_limit, callback, began)
+        state = State(qp, matrix, start, seed, pairs, parameters, reuse)
+        limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
+        trace: list[Info] = []
+        try:
+            stopped = _iterate(state, limits, began, trace)
+            state.reconstruct_gradient()
+            if stopped != "tol" and (state.is_whole or not state.is_feasible()):
+                state.finish()
+            if reuse is not None:
+                reuse.working = state.working
+        except KeyboardInterrupt:
+            if not trace:
+                raise
+            stopped = "interrupt"
+            if reuse is not None:
+                reuse.working = None
+            state.recompute_gradient()  # the interrupt may have come between z and K z
+        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace)
 
 
-class _OneThread:
-    """One thread for BLAS while any run is under way; the last of them to end gives back what the first one found."""
+def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> str:
+    """Iterate until a limit is reached or no progress is possible; return which."""
+    tol = limits.tol
+    while True:
+        state.measure()
+        if state.violation <= tol and state.active.is_shrunk:
+            state.reconstruct_gradient()
+            continue
+        if state.violation <= tol and not state.is_refined:
+            refine(state, tol)
+            continue
+        check = state.check(tol)
+        if check is Check.RECOMPUTED:
+            continue
+        trace.append(state.info(time.perf_counter() - began))
+        if (stopped := _reached(limits, check, trace[-1], began)) is not None:
+            return stopped
+        if state.is_exact and not state.make_progress(tol):
+            return "stalled"
+        if state.is_exact and state.violation <= tol:
+            continue  # the best point, which it returned to, is within tol
+        state.shrink()
+        changed = state.solve_working_set(tol, limits.deadline)
+        if not state.is_finite():
+            if not state.restore_best():
+                return "diverged"
+        elif changed or time.perf_counter() >= limits.deadline:
+            continue
+        elif not state.is_exact:  # nothing to improve in float32
+            state.recompute_gradient()
+            state.raise_precision()
+        elif not state.raise_precision():
+            return "stalled"
+
+
+def _reached(limits: _Limits, check: Check, info: Info, began: float) -> str | None:
+    """The limit that an iteration has reached, None if there is none; the callback is called in any case."""
+    stopped = None
+    if check is Check.WITHIN:
+        stopped = "tol"
+    elif limits.max_iter is not None and info.iteration >= limits.max_iter:
+        stopped = "max_iter"
+    elif info.seconds + began >= limits.deadline:
+        stopped = "time_limit"
+    if limits.callback is not None and limits.callback(info) and stopped is None:
+        stopped = "callback"
+    return stopped
+
+
+class _SingleThreadedBlas:
+    """One thread for BLAS while any run is under way; the last run to end restores what the first one found."""
 
     lock, runs, limits = threading.Lock(), 0, None
 
     def __enter__(self):
         with self.lock:
-            if not _OneThread.runs:
-                _OneThread.limits = _blas().limit(limits=1, user_api="blas")
-            _OneThread.runs += 1
+            if not _SingleThreadedBlas.runs:
+                _SingleThreadedBlas.limits = _controller().limit(limits=1, user_api="blas")
+            _SingleThreadedBlas.runs += 1
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object):
         with self.lock:
-            _OneThread.runs -= 1
-            if not _OneThread.runs:
-                _OneThread.limits.restore_original_limits()
+            _SingleThreadedBlas.runs -= 1
+            if not _SingleThreadedBlas.runs and _SingleThreadedBlas.limits is not None:
+                _SingleThreadedBlas.limits.restore_original_limits()
 
 
 @functools.cache
-def _blas():
+def _controller() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-def _decompose(qp, gram, tol, state, max_iter, time_limit, callback, began):
-    deadline = np.inf if time_limit is None else began + time_limit
-    trace, stopped, n_iter = [], None, 0
-    try:
-        while True:
-            reached = state.violation() <= tol
-            if reached and len(state.play) < qp.n:
-                state.catch_up()
-                continue
-            if reached and not state.is_polished:
-                polish(state, tol)
-                continue
-            if (reached and not state.is_exact and not (reached := state.trusted(tol))) and state.is_exact:
-                continue  # float64 has computed it
-            if state.doubtful() if reached else state.astray():
-                state.confirm()
-                continue
-            trace.append(state.info(n_iter, time.perf_counter() - began))
-            if reached:
-                stopped = "tol"
-            elif max_iter is not None and n_iter >= max_iter:
-                stopped = "max_iter"
-            elif trace[-1].seconds + began >= deadline:
-                stopped = "time_limit"
-            if callback is not None and callback(trace[-1]) and stopped is None:
-                stopped = "callback"
-            if stopped is None and state.is_exact:
-                if not state.watch(tol):
-                    stopped = "stalled"
-                elif state.worst <= tol:
-                    continue  # what it went back to is within tol
-            if stopped is not None:
-                break
-            state.shrink()
-            n_iter += 1
-            changes = state.improve(tol, deadline)
-            if not np.isfinite(state.W) or not np.isfinite(state.Kz.sum()):
-                if not state.recover():
-                    stopped = "diverged"
-                    break
-            elif changes or time.perf_counter() >= deadline:
-                continue
-            elif not state.is_exact:
-                state.confirm()  # float32 sees nothing to do; what does float64 see?
-                state.sharpen()
-            elif not state.sharpen():
-                stopped = "stalled"
-                break
-        state.catch_up()
-        if stopped != "tol" and (state.is_whole or not state.is_feasible()):
-            state.settle()
-        gram.kept = state.working if gram.keeps else None
-    except KeyboardInterrupt:
-        if not trace:
-            raise
-        stopped, gram.kept = "interrupt", None
-        state.confirm()  # it may have been between z and K z
-    return Result(state.z, state.Kz, stopped, n_iter, state.steps, trace)

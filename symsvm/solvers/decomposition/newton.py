@@ -1,13 +1,14 @@
-"""Newton's step on the free variables: a linear system in place of many small steps.
+"""Newton's step on the free variables: one linear system instead of many steps of SMO.
 
 For   minimise 1/2 d.A d + F.d   subject to   lower <= z + d <= upper,   sum of d over each group = 0   the minimiser
-without bounds is one factorisation away. Bounds that it breaks are taken as equalities and the system is solved again,
-those that push the wrong way are let go (block pivoting), all on the same factor: with B the columns of the equalities,
+without bounds takes one factorisation. Bounds that it violates become equalities and the system is solved again; bounds
+with a multiplier of the wrong sign are released (block pivoting), all with the same factor. With B the columns of the
+equalities,
 
     d = -A^-1 (F + B mu),    (B' A^-1 B) mu = -B' A^-1 F - s,    B' d = s.
 
-Where that comes to no end, as it may for a matrix that is as good as singular, each step goes as far as the first bound
-in its way, and the next one is taken without the variable that met it: slower, but never for the worse.
+Where block pivoting does not end, as it may for a nearly singular matrix, each step goes up to the first bound, and the
+next one is taken without the variable at that bound: slower, but the objective never rises.
 """
 
 import numpy as np
@@ -16,12 +17,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 __all__ = ["newton"]
 
-# Rounds of block pivoting, and the part of the variables that may be at a bound at once.
-_ROUNDS, _PART = 10, 0.5
-# Variables for which one step without LAPACK is tried first.
-_SOME = 256
-# Variables for which steps from bound to bound are taken, and the multiplications that these may cost.
-_FEW, _DESCENT = 640, 2**30
+# Rounds of block pivoting, and the part of the variables that may be at a bound.
+_PIVOT_ROUNDS, _PIVOT_PART = 10, 0.5
+# Variables up to which one step without LAPACK is tried first.
+_SMALL = 256
+# Variables up to which steps go from bound to bound, and the multiplications that these may cost.
+_DESCENT_VARIABLES, _DESCENT_COST = 640, 2**30
 
 
 def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
@@ -49,7 +50,7 @@ def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
     best, is_found = _pivoting(factor, F, z, lower, upper, E)
     d = best - z
     is_held = ridge * float(d @ d) > -0.1 * float(F @ d)  # by the ridge, and not by A
-    if is_patient and len(z) <= _FEW and (is_held or not is_found):
+    if is_patient and len(z) <= _DESCENT_VARIABLES and (is_held or not is_found):
         best = _descent(A, ridge, F, z, lower, upper, group, groups)
     for g in range(groups):  # what rounding did to the totals
         inside = (group == g) & (best > lower) & (best < upper)
@@ -59,13 +60,17 @@ def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
 
 def _at_once(A, F, z, lower, upper, groups):
     """The minimiser where no bound is in its way; None if one is, or if these are too many or too singular to tell."""
-    from symsvm.solvers.decomposition.small_newton import RIDGE, WHOLE, leap  # Numba is loaded when it is first needed
+    from symsvm.solvers.decomposition.small_newton import (  # Numba is loaded when it is first needed
+        RIDGE,
+        WHOLE,
+        small_newton,
+    )
 
     n = len(z)
-    if not 0 < n <= _SOME or groups > 1:
+    if not 0 < n <= _SMALL or groups > 1:
         return None
     new, f, free = z.copy(), F.copy(), np.zeros(n)
-    if leap(A, f, new, lower, upper, free, free.copy(), groups == 1) != WHOLE:
+    if small_newton(A, f, new, lower, upper, free, free.copy(), groups == 1) != WHOLE:
         return None
     d = new - z
     is_held = RIDGE * float(np.mean(np.diagonal(A))) * float(d @ d) > -0.1 * float((F - F.mean() * groups) @ d)
@@ -84,7 +89,7 @@ def _pivoting(factor, F, z, lower, upper, E):
     fixed, s = np.zeros(0, dtype="int64"), np.zeros(0)
     v, columns = _solved(factor, F), _solved(factor, E)
     known = {}  # the columns of A^-1 that were asked for
-    for _ in range(_ROUNDS):
+    for _ in range(_PIVOT_ROUNDS):
         for j in set(fixed.tolist()) - set(known):
             known[j] = None
         missing = [j for j in fixed.tolist() if known[j] is None]
@@ -115,7 +120,7 @@ def _pivoting(factor, F, z, lower, upper, E):
         if keep.all() and not len(outside):
             return new, True
         fixed = np.union1d(fixed[keep], outside)
-        if len(fixed) > _PART * n:
+        if len(fixed) > _PIVOT_PART * n:
             break
         s = best[fixed] - z[fixed]
     return best, False
@@ -125,7 +130,7 @@ def _descent(A, ridge, F, z, lower, upper, group, groups):
     """Newton's steps, each as far as the first bound that it meets."""
     z, F, free, gained = z.copy(), F.copy(), np.arange(len(z)), 0.0
     size = float(np.mean(np.diagonal(A)))
-    for _ in range(min(2 * len(z) + 10, _DESCENT // len(z) ** 3)):
+    for _ in range(min(2 * len(z) + 10, _DESCENT_COST // len(z) ** 3)):
         E = _columns(group[free], groups)
         try:
             factor = _cholesky(A[np.ix_(free, free)])

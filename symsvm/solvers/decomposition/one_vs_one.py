@@ -7,7 +7,7 @@ import numpy as np
 from symsvm._lib.validation import points
 from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
-from symsvm.solvers.decomposition.program import solve_dual
+from symsvm.solvers.decomposition.dual_program import solve_dual
 
 __all__ = ["one_vs_one", "solve_pairs"]
 
@@ -55,8 +55,8 @@ def solve_pairs(gram, labels, program, solve, *, memory=MEMORY):
     ends = np.cumsum(np.bincount(labels))
     starts = np.append(0, ends[:-1])
     if len(ends) > 2:
-        gram.hold(starts, memory)
+        gram.cache_blocks(starts, memory)
     for a, b in itertools.combinations(range(len(ends)), 2):
         rows = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
         signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
-        yield a, b, rows, solve(program(signs, rows), gram.among(rows) if len(ends) > 2 else gram)
+        yield a, b, rows, solve(program(signs, rows), gram.submatrix(rows) if len(ends) > 2 else gram)

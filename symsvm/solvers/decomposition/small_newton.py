@@ -1,18 +1,18 @@
-"""Newton's step for few free variables, without a call to LAPACK: for these, the calls would cost more than the step.
+"""Newton's step for few free variables, without LAPACK, whose calls would cost more than the step.
 
     d = -A^-1 (F + mu 1),    sum d = 0,    A = K between the free variables
 
-as far as the first bound in its way: never for the worse.
+up to the first bound: the objective never rises.
 """
 
 import numpy as np
 from numba import njit
 
-__all__ = ["CUT", "NONE", "RIDGE", "WHOLE", "leap"]
+__all__ = ["CUT", "NONE", "RIDGE", "WHOLE", "small_newton"]
 
-# What came of a step: none is possible, it ended at a bound, or it was taken as a whole.
+# The outcomes of a step: none is possible, it ended at a bound, or it was taken in full.
 NONE, CUT, WHOLE = 0, 1, 2
-# What is added to the diagonal, as a part of its mean.
+# The ridge on the diagonal, as a part of its mean.
 RIDGE = 1e-10
 
 
@@ -51,7 +51,7 @@ def _solved(L, right):
 
 @njit(cache=True, nogil=True)
 def _matrix(K, free, is_tied):
-    """The lower half of A. Where d sums to 0, the same number added to all of K counts for nothing, and mends A."""
+    """The lower half of A. Where d sums to 0, a constant added to all of K changes no step, but the condition of A."""
     n = len(free)
     A, mean = np.empty((n, n)), 0.0
     for a in range(n):
@@ -67,8 +67,8 @@ def _matrix(K, free, is_tied):
 
 
 @njit(cache=True, nogil=True)
-def leap(K, F, z, lower, upper, up, low, is_tied):
-    """Take the step, in F and z; return what came of it.
+def small_newton(K, F, z, lower, upper, up, low, is_tied):
+    """Take the step, in F and z; return its outcome.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def leap(K, F, z, lower, upper, up, low, is_tied):
     for a in range(n):
         f[a] = F[free[a]]
     if is_tied:
-        f -= f.mean()  # it counts for nothing, and would cost digits
+        f -= f.mean()  # a constant changes no step, and would cost digits
     d = -_solved(A, f)
     if is_tied:
         ones = _solved(A, np.ones(n))
@@ -117,7 +117,7 @@ def leap(K, F, z, lower, upper, up, low, is_tied):
     for a in range(n):
         i = free[a]
         z[i] = min(max(z[i] + t * d[a], lower[i]), upper[i])
-        if a == first:  # exactly at its bound, or it would count as free for ever
+        if a == first:  # exactly at its bound: rounding must not leave it free
             z[i] = upper[i] if d[a] > 0 else lower[i]
         up[i], low[i] = (0 if z[i] < upper[i] else np.inf), (0 if z[i] > lower[i] else -np.inf)
     for j in range(len(F)):

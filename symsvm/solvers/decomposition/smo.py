@@ -1,7 +1,7 @@
-"""Sequential minimal optimisation on a matrix that is given: two variables at a time, chosen to second order.
+"""Sequential minimal optimisation on a matrix in memory: two variables at a time, selected to second order.
 
 For   minimise 1/2 z.Kz + p.z,   lower <= z <= upper,   sum of z over each group given,   the gradient is F = Kz + p. Of
-a group, i is the variable with the least F that may rise, j the one that may fall and promises most,
+a group, i is the variable with the least F that may rise, j the one that may fall with the largest gain,
 
     j = argmax (F_j - F_i)^2 / (K_ii + K_jj - 2 K_ij),
 
@@ -9,7 +9,7 @@ and z_i + d, z_j - d with d = (F_j - F_i) / (K_ii + K_jj - 2 K_ij), cut at the b
 (Fan, Chen and Lin, Working set selection using second order information for training support vector machines, 2005).
 
 A step costs two passes over rows of K, each vectorised: minima and maxima are kept for blocks of 128 variables, and an
-index is looked up in the winning block only. What may not move carries an infinite offset, and needs no branch.
+index is looked up in the best block only. Variables that may not move have an infinite offset, so no branch is needed.
 """
 
 import llvmlite.ir as ir
@@ -17,13 +17,13 @@ import numpy as np
 from numba import njit
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "question", "smo"]
+__all__ = ["BLOCK", "candidates", "smo"]
 
 BLOCK = 128
-# Steps from one look at how many variables are in question to the next.
-_LOOK = 32
-# A violation that puts a variable in question, as a part of the largest.
-_MARGIN = 0.25
+# Steps between two counts of the candidates.
+_COUNT_INTERVAL = 32
+# The violation that makes a variable a candidate, as a part of the largest.
+_CANDIDATE_PART = 0.25
 _LOOP = {"fastmath": {"contract", "nnan", "nsz"}, "error_model": "numpy", "cache": True}
 
 
@@ -89,8 +89,8 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
 
 
 @njit(cache=True, nogil=True)
-def question(F, up, low, found):
-    """Find the variables in question: the free ones, and those that violate optimality by more than a part of the most.
+def candidates(F, up, low, found):
+    """Find the candidates: the free variables, and those that violate optimality by more than a part of the most.
 
     Returns their number, and the violation of the worst group.
     """
@@ -102,7 +102,7 @@ def question(F, up, low, found):
         _extremes(F, ups, lows, least, most)
         low_end, high_end = least.min(), most.max()
         violation = max(violation, high_end - low_end)
-        margin = F.dtype.type(_MARGIN) * (high_end - low_end)
+        margin = F.dtype.type(_CANDIDATE_PART) * (high_end - low_end)
         low_end, high_end = low_end + margin, high_end - margin
         for i in range(n):
             found[size] = i
@@ -112,19 +112,19 @@ def question(F, up, low, found):
 
 @njit(cache=True, nogil=True)
 def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
-    """Take steps until no group violates optimality by more than eps, or few variables are in question.
+    """Take steps until no group violates optimality by more than eps, or few candidates are left.
 
     Returns the number of steps.
 
     Parameters
     ----------
-    K : the matrix, its first n rows and columns; n is a multiple of BLOCK, what fills it up has infinite offsets.
+    K : the matrix, its first n rows and columns; n is a multiple of BLOCK, and padding has infinite offsets.
     F : the gradient (n,), in the type of K; it is kept up to date.
     z, lower, upper : the variables, float64, and their bounds.
     diagonal : K_ii.
     up, low : for each group (groups, n): 0 where z_i may rise (may fall), else inf (-inf).
     floor : what K_ii + K_jj - 2 K_ij is at least, positive; rounding may say less.
-    few : how many in question are few; 0 for no look at it.
+    few : the number of candidates at which to stop; 0 to go on.
     """
     groups, n = up.shape
     blocks = n // BLOCK
@@ -143,7 +143,7 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
                 chosen, violation = g, gap
         if violation <= eps:
             break
-        if few and steps % _LOOK == _LOOK - 1 and question(F, up, low, found)[0] <= few:
+        if few and steps % _COUNT_INTERVAL == _COUNT_INTERVAL - 1 and candidates(F, up, low, found)[0] <= few:
             break
         ups, lows = up[chosen], low[chosen]
         b = least[chosen].argmin()
@@ -165,7 +165,7 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
         d = float(F[j] - F[i]) / max(float(diagonal[i]) + float(diagonal[j]) - 2 * float(K[i, j]), floor)
         room_i, room_j = upper[i] - z[i], z[j] - lower[j]
         d = min(d, room_i, room_j)
-        # Exactly at a bound, or the variable would count as free for ever.
+        # Exactly at a bound: rounding must not leave the variable free.
         z[i] = upper[i] if d == room_i else z[i] + d
         z[j] = lower[j] if d == room_j else z[j] - d
         ups[i], lows[i] = (0 if z[i] < upper[i] else np.inf), (0 if z[i] > lower[i] else -np.inf)

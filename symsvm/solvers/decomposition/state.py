@@ -1,285 +1,415 @@
-"""State: where a decomposition stands: z, G = K z, how far G can be trusted, and what is in play."""
+"""The state of a decomposition: the point and its products with K, the active set, the working set, the precision.
+
+Carried from iteration to iteration are z, G = K z, the active set, the working set and the precision. Derived from them
+by `measure` are the gradient F = G + D z + p over the active variables, its extremes for each equality, and the
+violation. The methods are the transitions of the algorithm; the module `algorithm` puts them in order.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from symsvm.solvers.decomposition import selection
+from symsvm.solvers.decomposition.selection import select
 from symsvm.solvers.decomposition.working_set import WorkingSet
 from symsvm.solvers.program import Info
 
-__all__ = ["State"]
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
+    from symsvm.evaluation.kernel_matrix import KernelMatrix
+    from symsvm.objectives import QuadraticProgram
+    from symsvm.solvers.decomposition.parameters import Parameters
+    from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 
-# Multiplications that a look at some products in float64 may cost.
-_SPOT = 2**23
-# Steps of SMO in one working set: a bound that only trouble reaches.
-_STEPS = 10**6
-# Iterations without a look at the errors of K z, and exact ones without progress that end a run.
-_UNSEEN, _IDLE = 16, 20
-# What a violation may fall by before rounding takes over.
-_DIGITS = {"float32": 1e-5, "float64": 1e-9}
+__all__ = ["FLOAT32", "FLOAT64", "FLOAT64_PRODUCTS", "Check", "Precision", "State"]
+
+
+class Precision(NamedTuple):
+    """The types that a run computes in: that of products with K, and that of the working set's matrix."""
+
+    products: str
+    matrix: str
+
+    def raised(self) -> Precision | None:
+        """The next higher precision: first the products, then the matrix; None if both are float64."""
+        if self.products != "float64":
+            return self._replace(products="float64")
+        return self._replace(matrix="float64") if self.matrix != "float64" else None
+
+
+FLOAT32 = Precision("float32", "float32")
+FLOAT64_PRODUCTS = Precision("float64", "float32")
+FLOAT64 = Precision("float64", "float64")
+
+
+class Check(enum.Enum):
+    """What the comparison of a violation with tol has found; see `State.check`."""
+
+    WITHIN = "the violation is within tol, errors of K z included"
+    ABOVE = "the violation, or the error of K z, is above tol"
+    RECOMPUTED = "K z was recomputed in float64: measure again"
+
+
+class ActiveSet:
+    """The variables that take part, and their points. The others are shrunk: dropped, safely at a bound."""
+
+    def __init__(self, qp: QuadraticProgram):
+        self._qp = qp
+        self.reset()
+
+    def reset(self) -> None:
+        """Let all variables take part."""
+        self.variables, self.points = np.arange(self._qp.n), np.arange(self._qp.m)
+        self.dropped = []  # (points, z when they were dropped)
+        self.n_bounded = 0  # dropped variables at a bound other than 0
+
+    @property
+    def is_shrunk(self) -> bool:
+        """Whether variables were dropped."""
+        return len(self.variables) < self._qp.n
+
+    def drop(self, stay: Array, dropped: Array, n_bounded: int, z: Array) -> None:
+        """Let only the variables `stay` take part."""
+        qp, before = self._qp, self.points
+        self.variables = stay
+        self.n_bounded += n_bounded
+        if qp.n == qp.m:
+            self.points, points = stay, dropped
+        else:
+            self.points = np.unique(qp.point[stay])
+            points = np.setdiff1d(before, self.points, assume_unique=True)
+        self.dropped.append((points, z.copy()))
+
+
+class _Best(NamedTuple):
+    """The best point that float64 has measured."""
+
+    W: float
+    violation: float
+    z: Array
+    Kz: Array
 
 
 class State:
-    """The state of a run: z, G = K z, how far G can be trusted, and what is in play."""
+    """The state of a run.
 
-    def __init__(self, qp, gram, start, seed, pairs=None):
-        self.qp, self.gram, self._before = qp, gram, gram.entries
-        self.is_whole, self.pairs = qp.n <= selection.WHOLE and pairs is None, pairs
+    Attributes
+    ----------
+    z, Kz, W : the point, K z, and the objective.
+    is_exact : whether Kz was computed in float64 throughout; `is_fresh`: and as one product, not as a sum of many.
+    is_refined : whether the free variables were refined since the last working set.
+    n_iter, steps : outer iterations, and steps of SMO in all of them.
+    active, working, precision : the active set, the working set, the types that are computed in.
+    F : the gradient (K + D) z + p, up to date for the active variables after `measure`.
+    least, most, middle : for each equality the least F that may rise, the greatest that may fall, and their middle.
+    b : the multipliers of the equalities, -middle.
+    violation, n_free, n_bounded : the largest KKT violation; active variables between their bounds and at one but 0.
+    """
+
+    def __init__(
+        self,
+        qp: QuadraticProgram,
+        matrix: KernelMatrix,
+        start: Array | None,
+        seed: int,
+        pairs: str | None,
+        parameters: Parameters,
+        reuse: WorkingSetReuse | None,
+    ):
+        self.qp, self.matrix, self.parameters, self.pairs = qp, matrix, parameters, pairs
+        self.is_whole = qp.n <= parameters.whole and pairs is None
         self.rng = np.random.default_rng(seed)
+        self._entries_before = matrix.entries
         self.z = qp.start(start)
-        kept = gram.kept is not None and gram.kept.adopt(qp)
-        self.accurate = gram.is_exact or self._needs_float64()  # products in float64
-        self.working = gram.kept if kept else WorkingSet(qp, gram, "float64" if self.accurate else "float32")
+        self.active = ActiveSet(qp)
+        reused = None if reuse is None else reuse.take(qp)
+        self.precision = FLOAT64 if matrix.is_exact or self._needs_float64() else FLOAT32
+        if reused is not None:
+            self.working = reused
+            self.precision = self.precision._replace(matrix=str(reused.K.dtype))
+        else:
+            self.working = WorkingSet(qp, matrix, self.precision.matrix, parameters)
         self.Kz, self.F = np.zeros(qp.m), np.zeros(qp.n)
-        self.is_exact, self.is_polished, self.steps = True, False, 0  # is_fresh: exact, and not a sum of many products
-        # The part of tol to aim at: the rest is for what float32 does to K z. Little is won by less in a small problem.
-        self.aim = 0.5 if self.is_whole else 0.8
-        self._confirmed = self._shrunk = np.inf
-        self._best, self._idle, self._unseen = None, 0, 0
-        self.confirm()  # a start that is optimal already must be seen to be
+        self.is_exact, self.is_refined, self.n_iter, self.steps = True, False, 0, 0
+        self.aim = parameters.aim_whole if self.is_whole else parameters.aim
+        self._last_exact = self._last_shrunk = np.inf  # violations at the last exact measure and at the last shrinking
+        self._best: _Best | None = None
+        self._idle = self._unchecked = 0
+        self.recompute_gradient()  # a start may be optimal
 
-    def _needs_float64(self):
-        """Whether D alone keeps variables from infinity, and is less than what float32 does to K."""
+    def _needs_float64(self) -> bool:
+        """Whether D alone keeps variables finite, and is smaller than what float32 does to K."""
         qp = self.qp
         unbounded = np.isinf(qp.lower) | np.isinf(qp.upper)
         if not unbounded.any():
             return False
         some = np.unique(np.linspace(0, qp.m - 1, 64).astype("int64"))
         K = np.empty((len(some), len(some)))
-        self.gram.block(some, some, K)
+        self.matrix.block(some, some, K)
         return bool(qp.diagonal[unbounded].min() < 1e-5 * np.abs(np.diagonal(K)).max())
 
-    def confirm(self):
-        """Compute K z in float64, of a z whose totals are what rounding allows."""
-        if not self.is_feasible():
-            self.z = self.qp.start(self.z)
-        self._all_in_play()
-        self.Kz[:] = 0
-        self.is_exact = True
-        support = np.flatnonzero(self.z)
-        self.product(support, self.z[support], exact=True)
-        self.is_fresh = True
-        self.W = self.qp.value(self.Kz, self.z)
+    # ---- optimality
 
-    def is_feasible(self):
-        """Whether millions of steps have left the totals alone."""
+    def measure(self) -> None:
+        """Compute F, its extremes for each equality, and the violation, over the active variables."""
+        from symsvm.solvers.decomposition.variable_loops import survey  # Numba is loaded when it is first needed
+
+        qp, has_equality = self.qp, len(self.qp.total) > 0
+        ends = self.least, self.most, self.middle = np.empty((3, max(1, len(qp.total))))
+        bounds = qp.lower, qp.upper, qp.diagonal, qp.p, qp.group
+        found = survey(self.Kz, self.z, *bounds, self.active.variables, has_equality, self.F, *ends)
+        self.n_free, self.n_bounded, self.violation = found
+        self.b = -self.middle if has_equality else np.zeros(0)
+
+    def is_feasible(self) -> bool:
+        """Whether the totals are what rounding allows, after many steps."""
         return self.qp.infeasibility(self.z) <= self.qp.rounding(self.z)
 
-    def doubtful(self):
-        """Whether many products were added up since K z was computed, or many steps since the totals were."""
-        return (self.is_exact and not self.is_fresh) or not self.is_feasible()
+    def check(self, tol: float) -> Check:
+        """Decide whether the violation is within tol, in spite of the error of K z.
 
-    def catch_up(self):
-        """Bring everything into play: add to K z what was left out of it."""
-        for points, z in self._left:
-            changed = np.flatnonzero(self.z != z)
-            self.product(changed, (self.z - z)[changed], exact=self.accurate, rows=points)
-        self._all_in_play()
+        K z is recomputed in float64 where its error leaves the answer open.
+        """
+        is_within = self.violation <= tol
+        if is_within and not self.is_exact:
+            is_within = self._is_within(tol)
+            if self.is_exact and not is_within:
+                return Check.RECOMPUTED
+        if self._is_stale() if is_within else self._error_exceeds_violation():
+            self.recompute_gradient()
+            return Check.RECOMPUTED
+        return Check.WITHIN if is_within else Check.ABOVE
 
-    def _all_in_play(self):
-        self.play, self.rows = np.arange(self.qp.n), np.arange(self.qp.m)
-        self._left, self._left_bounded = [], 0  # (points put out of play, z at that time)
-
-    def error(self):
-        """The largest error of K z among some points in play, with those that decide how large the violation is."""
-        qp, play = self.qp, self.play
-        F = np.abs(self.F[play] + (self.b[qp.group[play]] if len(self.b) else 0.0))
-        support = np.flatnonzero(self.z)
-        size = min(len(self.rows), int(np.clip(_SPOT / self.gram.width / max(1, len(support)), 16, 64)))
-        sample = self.rng.choice(self.rows, size, replace=False)
-        some = np.unique(np.concatenate([sample, qp.point[play[np.argpartition(-F, size - 1)[:size]]]]))
-        exact = np.zeros(len(some))
-        beta, points = self.by_point(support, self.z[support])
-        self.gram.product(beta, some, points, exact, exact=True)
-        return float(np.max(np.abs(exact - self.Kz[some])))
-
-    def trusted(self, tol):
-        """Whether the violation is within tol though K z has errors; if not, aim lower or have float64 compute it."""
-        error = 3 * self.error()  # of two products; others than those looked at may be half as bad again
-        if self.worst + error <= tol:
+    def _is_within(self, tol: float) -> bool:
+        """Whether violation and error together are within tol; if not, aim lower or recompute K z in float64."""
+        error = 3 * self.gradient_error()  # of two products; others than those sampled may be half as large again
+        if self.violation + error <= tol:
             return True
-        if error > 0.6 * tol or self.worst <= self.aim * tol <= tol - 1.1 * error:
-            self.confirm()
-        else:  # a few steps more cost less
+        if error > 0.6 * tol or self.violation <= self.aim * tol <= tol - 1.1 * error:
+            self.recompute_gradient()
+        else:  # some more steps cost less
             self.aim = min(self.aim, 1 - 1.1 * error / tol)
         return False
 
-    def astray(self):
-        """Whether errors of K z are now as large as the violation that they are to tell; a look at it now and then."""
-        self._unseen += 1
-        if self.is_exact or not len(self.play) or self._unseen < (1 if self.is_whole else _UNSEEN):
+    def _is_stale(self) -> bool:
+        """Whether K z is a sum of many products, or the totals have lost digits in many steps."""
+        return (self.is_exact and not self.is_fresh) or not self.is_feasible()
+
+    def _error_exceeds_violation(self) -> bool:
+        """Whether the error of K z is as large as the violation that it is to measure; sampled from time to time."""
+        self._unchecked += 1
+        interval = 1 if self.is_whole else self.parameters.check_interval
+        if self.is_exact or not len(self.active.variables) or self._unchecked < interval:
             return False
-        self._unseen = 0
-        return 6 * self.error() > self.worst
+        self._unchecked = 0
+        return 6 * self.gradient_error() > self.violation
 
-    def watch(self, tol):
-        """Compare an exact violation with the last one: go back if W rose, and over to more exact arithmetic.
+    def gradient_error(self) -> float:
+        """The largest error of K z in a sample of the active points, with those of the largest |F + b|."""
+        qp, active = self.qp, self.active
+        F = np.abs(self.F[active.variables] + (self.b[qp.group[active.variables]] if len(self.b) else 0.0))
+        support = np.flatnonzero(self.z)
+        affordable = self.parameters.spot_cost / self.matrix.width / max(1, len(support))
+        size = min(len(active.points), int(np.clip(affordable, 16, 64)))
+        sample = self.rng.choice(active.points, size, replace=False)
+        worst = qp.point[active.variables[np.argpartition(-F, size - 1)[:size]]]
+        some = np.unique(np.concatenate([sample, worst]))
+        exact = np.zeros(len(some))
+        beta, points = self.by_point(support, self.z[support])
+        self.matrix.product(beta, some, points, exact, exact=True)
+        return float(np.max(np.abs(exact - self.Kz[some])))
 
-        First the products are computed in float64, then the working set's matrix is held in it; that where a violation
-        has not halved. Returns False if all is float64 already and still neither W nor the violation falls.
-        """
+    # ---- transitions
+
+    def recompute_gradient(self) -> None:
+        """Compute K z in float64 from the data, all variables active, at totals that are what rounding allows."""
         if not self.is_feasible():
-            self.confirm()
-            self.violation()
-        rounding = np.finfo("float64").eps * float(np.abs(self.z) @ (np.abs(self.F) + np.abs(self.qp.p)))
-        slow, self._confirmed = self.worst > self._confirmed / 2, self.worst
-        if self._best is not None:
-            W, worst, z, Kz = self._best
-            if self.W > W + 8 * rounding and self.sharpen():  # what float32 made worse is undone
-                self.sharpen()
-                self.z, self.Kz, self.W = z.copy(), Kz.copy(), W
-                self.violation()
-                return True
-            sizes = np.finfo("float64").eps * float(np.abs(self.working.diagonal).max(initial=0.0))
-            within_reach = sizes * float(np.abs(self.z).sum()) <= 10 * tol  # of what rounding leaves
-            falls = self.worst < 0.9 * worst or (within_reach and self.W < W - 8 * rounding)
-            self._idle = 0 if falls else self._idle + 1
-            # A part of the free variables gets on slowly.
-            patience = _IDLE if self.free <= selection.MOST else 25 * _IDLE
-            if self._idle >= patience and not self.sharpen():
-                if W < self.W:
-                    self.z, self.Kz, self.W = z, Kz, W
-                return False
-        if self._best is None or self._idle == 0:
-            self._best = self.W, self.worst, self.z.copy(), self.Kz.copy()
-        if slow:
-            self.sharpen()
-        return True
+            self.z = self.qp.start(self.z)
+        self.active.reset()
+        self.Kz[:] = 0
+        self.is_exact = True
+        support = np.flatnonzero(self.z)
+        self.add_product(support, self.z[support], exact=True)
+        self.is_fresh = True
+        self.W = self.qp.value(self.Kz, self.z)
 
-    def settle(self):
-        """End at the best point that float64 has seen, should the last one be worse."""
-        self.confirm()
-        if self._best is not None and self._best[0] < self.W:
-            self.W, _, self.z, self.Kz = self._best
+    def reconstruct_gradient(self) -> None:
+        """Make all variables active: add to K z of the dropped points what they have missed."""
+        for points, z in self.active.dropped:
+            changed = np.flatnonzero(self.z != z)
+            self.add_product(changed, (self.z - z)[changed], exact=self.has_exact_products, rows=points)
+        self.active.reset()
 
-    def sharpen(self):
-        """Take the next of the two steps to float64; return False if both are taken."""
-        if not self.accurate:
-            self.accurate = True
-        elif self.working.K.dtype != "float64":
-            self.working = WorkingSet(self.qp, self.gram, "float64")
-        else:
-            return False
-        return True
-
-    def violation(self):
-        """The largest violation in play; for each group the least F that may rise and the greatest that may fall."""
-        from symsvm.solvers.decomposition.loops import survey  # Numba is loaded when it is first needed
-
-        qp, is_tied = self.qp, len(self.qp.total) > 0
-        ends = self.least, self.most, self.middle = np.empty((3, max(1, len(qp.total))))
-        bounds = qp.lower, qp.upper, qp.diagonal, qp.p, qp.group
-        self.free, self.bounded, self.worst = survey(self.Kz, self.z, *bounds, self.play, is_tied, self.F, *ends)
-        self.b = -self.middle if is_tied else np.zeros(0)
-        return self.worst
-
-    def shrink(self):
-        """Put out of play what is at a bound, more than half a violation on its safe side."""
-        if self.is_whole or self.is_exact or self.worst > self._shrunk / 2:
+    def shrink(self) -> None:
+        """Drop the variables that are safely at a bound, each time the violation has halved."""
+        if self.is_whole or self.is_exact or self.violation > self._last_shrunk / 2:
             return
-        from symsvm.solvers.decomposition.loops import part_firm
+        from symsvm.solvers.decomposition.variable_loops import part_shrinkable
 
-        self._shrunk = self.worst
-        qp, before = self.qp, self.rows
-        bounds = qp.lower, qp.upper, qp.group
-        ends = self.least, self.most, self.worst / 2
-        self.play, firm, bounded = part_firm(self.F, self.z, *bounds, self.play, *ends)
-        self._left_bounded += bounded
-        if qp.n == qp.m:
-            self.rows, left = self.play, firm
-        else:
-            self.rows = np.unique(qp.point[self.play])
-            left = np.setdiff1d(before, self.rows, assume_unique=True)
-        self._left.append((left, self.z.copy()))
+        self._last_shrunk = self.violation
+        qp = self.qp
+        ends = self.least, self.most, self.parameters.shrink_margin * self.violation
+        parts = part_shrinkable(self.F, self.z, qp.lower, qp.upper, qp.group, self.active.variables, *ends)
+        self.active.drop(*parts, self.z)
 
-    def improve(self, tol, deadline=np.inf):
-        """Solve for a working set, until the deadline at most; return whether anything changed."""
-        self.is_polished = False
-        self._choose(selection.selected(self))
+    def solve_working_set(self, tol: float, deadline: float = np.inf) -> bool:
+        """Select a working set, solve for it until the deadline at most, update K z; return whether z changed."""
+        self.n_iter += 1
+        self.is_refined = False
+        self._choose_members(select(self))
         W = self.working.members
-        # A part need not be solved better than the whole is; and no violation falls further than its digits go.
-        digits = _DIGITS[str(self.working.K.dtype)]
-        eps = self.worst * (digits if self.is_whole else max(digits, 0.1))
+        # A part need not be solved better than the whole is; and no violation falls below the digits of the matrix.
+        p = self.parameters
+        digits = p.digits_float32 if self.working.K.dtype == "float32" else p.digits_float64
+        eps = self.violation * (digits if self.is_whole else max(digits, p.subproblem_part))
         if self.pairs is None:
             eps = max(self.aim * tol, eps)
-        # Free variables have F near the middle: around it, float32 has the digits that count.
+        # F of free variables is near the middle: relative to it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
-        new, change, steps = self.working.solve(self.F - middle, self.z, eps, _STEPS, deadline)
+        new, change, steps = self.working.solve(self.F - middle, self.z, eps, deadline)
         self.steps += steps
         moved = np.flatnonzero(new != self.z[W])
         changed = W[moved]
         d, F = new[moved] - self.z[changed], self.F[changed]
         self.z[W] = new
-        self._held_product(moved, d, change)
+        self._add_working_product(moved, d, change)
         # W is quadratic: it changes by d times the mean of its gradients before and after.
         qp = self.qp
         after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
         self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
 
-    def _choose(self, wanted):
-        """Let the working set have these members, in float64 where float32 has no numbers for them."""
+    def _choose_members(self, wanted: Array) -> None:
+        """Let the working set have these members, in float64 where their values overflow float32."""
         self.working.choose(wanted)
         if not self.working.is_finite() and self.working.K.dtype == "float32":
-            self.accurate, self.working = True, WorkingSet(self.qp, self.gram, "float64")
+            self._set_precision(FLOAT64)
             self.working.choose(wanted)
         if not self.working.is_finite():
-            raise ValueError(f"the kernel {self.gram.kernel!r} is not finite on these points: scale X.")
+            raise ValueError(f"the kernel {self.matrix.kernel!r} is not finite on these points: scale X.")
 
-    def recover(self):
-        """Go back from a K z that is not finite; return False if float64 has computed it."""
+    def raise_precision(self) -> bool:
+        """Go to the next higher precision; return False if all is float64."""
+        raised = self.precision.raised()
+        if raised is not None:
+            self._set_precision(raised)
+        return raised is not None
+
+    def _set_precision(self, precision: Precision) -> None:
+        if precision.matrix != self.working.K.dtype:
+            self.working = WorkingSet(self.qp, self.matrix, precision.matrix, self.parameters)
+        self.precision = precision
+
+    @property
+    def has_exact_products(self) -> bool:
+        """Whether products are computed in float64."""
+        return self.precision.products == "float64"
+
+    def make_progress(self, tol: float) -> bool:
+        """Compare an exact measure with the best one before; return False if no progress is possible in float64.
+
+        Where W rose, the run returns to the best point in a higher precision. Where the violation has not halved since
+        the last exact measure, the precision is raised.
+        """
+        if not self.is_feasible():
+            self.recompute_gradient()
+            self.measure()
+        eps = np.finfo("float64").eps
+        rounding = eps * float(np.abs(self.z) @ (np.abs(self.F) + np.abs(self.qp.p)))
+        is_slow, self._last_exact = self.violation > self._last_exact / 2, self.violation
+        best = self._best
+        if best is not None:
+            if self.W > best.W + 8 * rounding and self.raise_precision():  # undo what float32 made worse
+                self.raise_precision()
+                self.z, self.Kz, self.W = best.z.copy(), best.Kz.copy(), best.W
+                self.measure()
+                return True
+            sizes = eps * float(np.abs(self.working.diagonal).max(initial=0.0))
+            within_reach = sizes * float(np.abs(self.z).sum()) <= 10 * tol  # of what rounding leaves
+            falls = self.violation < 0.9 * best.violation or (within_reach and self.W < best.W - 8 * rounding)
+            self._idle = 0 if falls else self._idle + 1
+            p = self.parameters
+            patience = p.patience if self.n_free <= p.max_free else p.patience_partial
+            if self._idle >= patience and not self.raise_precision():
+                if best.W < self.W:
+                    self.z, self.Kz, self.W = best.z, best.Kz, best.W
+                return False
+        if best is None or self._idle == 0:
+            self._best = _Best(self.W, self.violation, self.z.copy(), self.Kz.copy())
+        if is_slow:
+            self.raise_precision()
+        return True
+
+    def is_finite(self) -> bool:
+        """Whether W and K z are finite."""
+        return bool(np.isfinite(self.W) and np.isfinite(self.Kz.sum()))
+
+    def restore_best(self) -> bool:
+        """Return from a point that is not finite, in a higher precision; return False if there is none."""
         if self._best is None:
             return False
         self.W, _, z, Kz = self._best
         self.z, self.Kz, self.is_exact = z.copy(), Kz.copy(), True
-        self._all_in_play()
-        self.violation()
-        return self.sharpen()
+        self.active.reset()
+        self.measure()
+        return self.raise_precision()
 
-    def by_point(self, variables, d):
-        """The points of the variables and the sum of d for each."""
+    def finish(self) -> None:
+        """End at the best point that float64 has measured, should the last one be worse."""
+        self.recompute_gradient()
+        if self._best is not None and self._best.W < self.W:
+            self.W, _, self.z, self.Kz = self._best
+
+    # ---- products
+
+    def by_point(self, variables: Array, d: Array) -> tuple[Array, Array]:
+        """The sum of d for each point of the variables, and these points."""
         if self.qp.n == self.qp.m:
             return d, variables
         points, where = np.unique(self.qp.point[variables], return_inverse=True)
         return np.bincount(where, weights=d, minlength=len(points)), points
 
-    def product(self, variables, d, *, exact=False, rows=None):
-        """G += K[:, variables] d, for the points in play, or those asked for."""
+    def add_product(self, variables: Array, d: Array, *, exact: bool = False, rows: Array | None = None) -> None:
+        """G += K[:, variables] d, for the active points, or those asked for."""
         if not len(variables):
             return
-        qp = self.qp
         d, points = self.by_point(variables, d)
         self.is_exact &= exact
         self.is_fresh = False
-        if rows is None and len(self.play) < qp.n:
-            rows = self.rows
+        if rows is None and self.active.is_shrunk:
+            rows = self.active.points
         if rows is None:
-            self.gram.product(d, None, points, self.Kz, exact=exact)
+            self.matrix.product(d, None, points, self.Kz, exact=exact)
         elif len(rows):
             part = self.Kz[rows]
-            self.gram.product(d, rows, points, part, exact=exact)
+            self.matrix.product(d, rows, points, part, exact=exact)
             self.Kz[rows] = part
 
-    def _held_product(self, moved, d, change):
-        """G += K[:, W] d: for the members W of the working set their matrix is there already."""
+    def _add_working_product(self, moved: Array, d: Array, change: Array) -> None:
+        """G += K[:, W] d: for the members W of the working set the product is known from the subproblem."""
         qp, working = self.qp, self.working
-        W = working.members
-        if not len(moved) or (self.accurate and working.K.dtype != "float64"):
-            self.product(W[moved], d, exact=self.accurate)
+        W, exact = working.members, self.has_exact_products
+        if not len(moved) or (exact and working.K.dtype != "float64"):
+            self.add_product(W[moved], d, exact=exact)
             return
         change[moved] -= qp.diagonal[W[moved]] * d
         others = np.zeros(qp.m, dtype=bool)
-        others[self.rows] = True
+        others[self.active.points] = True
         others[qp.point[W]] = False
-        self.product(W[moved], d, exact=self.accurate, rows=np.flatnonzero(others))
+        self.add_product(W[moved], d, exact=exact, rows=np.flatnonzero(others))
         self.Kz[qp.point[W]] += change  # once for a point, though two of its variables may be members
-        self.is_exact &= self.accurate
+        self.is_exact &= exact
         self.is_fresh = False
 
-    def info(self, iteration, seconds):
-        """The diagnostics of an iteration; what is out of play has no part in the gap."""
-        from symsvm.solvers.decomposition.loops import gap
+    def info(self, seconds: float) -> Info:
+        """The diagnostics of an iteration; the gap is over the active variables."""
+        from symsvm.solvers.decomposition.variable_loops import gap
 
-        qp, left = self.qp, self._left_bounded
-        distance = gap(self.F, self.z, qp.lower, qp.upper, qp.diagonal, qp.group, self.b, self.play)
-        rows = (self.gram.entries - self._before) / qp.m
-        return Info(iteration, seconds, self.W, self.worst, distance, self.free, self.bounded + left, rows)
+        qp = self.qp
+        bounds = qp.lower, qp.upper, qp.diagonal, qp.group
+        distance = gap(self.F, self.z, *bounds, self.b, self.active.variables)
+        rows = (self.matrix.entries - self._entries_before) / qp.m
+        bounded = self.n_bounded + self.active.n_bounded
+        return Info(self.n_iter, seconds, self.W, self.violation, distance, self.n_free, bounded, rows)

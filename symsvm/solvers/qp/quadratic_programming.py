@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from symsvm.evaluation.local import LocalKernelMatrix
-from symsvm.solvers.decomposition.program import DualProgram
+from symsvm.solvers.decomposition.dual_program import DualProgram
 from symsvm.solvers.program import Solution, checked_run, values_of
 from symsvm.solvers.qp.clarabel import interior_point, only_look, reason
 from symsvm.solvers.qp.primal_qp import PrimalQP, check_alone

@@ -3,20 +3,20 @@
 import numpy as np
 from numba import njit
 
-__all__ = ["gap", "lay_out", "move", "part_firm", "survey", "violators"]
+__all__ = ["gap", "lay_out", "move", "part_shrinkable", "survey", "violators"]
 
 
 @njit(cache=True, nogil=True)
-def survey(Kz, z, lower, upper, diagonal, p, group, play, is_tied, F, least, most, middle):
-    """F = Kz + D z + p for the variables in play; the least F that may rise and the greatest that may fall, per group.
+def survey(Kz, z, lower, upper, diagonal, p, group, active, is_tied, F, least, most, middle):
+    """F = Kz + D z + p for the active variables; the least F that may rise and the greatest that may fall, per group.
 
     Where no equality ties them, a variable whose F is 0 may do both. `middle` is between the two ends, or at the one
     that there is. Returns how many variables are free, how many are at a bound other than 0, and the violation.
     """
     m, free, bounded = len(Kz), 0, 0
     least[:], most[:] = (np.inf, -np.inf) if is_tied else (0.0, 0.0)
-    for k in range(len(play)):
-        i = play[k]
+    for k in range(len(active)):
+        i = active[k]
         f = Kz[i % m] + diagonal[i] * z[i] + p[i]
         F[i] = f
         g = max(group[i], 0)
@@ -52,11 +52,11 @@ def lay_out(members, F, z, lower, upper, group, f, x, least, most, up, low):
 
 
 @njit(cache=True, nogil=True)
-def gap(F, z, lower, upper, diagonal, group, b, play):
-    """sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i, f = F - D z + b, over the variables in play."""
+def gap(F, z, lower, upper, diagonal, group, b, active):
+    """sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i, f = F - D z + b, over the active variables."""
     total = 0.0
-    for k in range(len(play)):
-        i = play[k]
+    for k in range(len(active)):
+        i = active[k]
         D, f = diagonal[i], F[i] - diagonal[i] * z[i]
         if len(b):
             f += b[group[i]]
@@ -71,16 +71,16 @@ def gap(F, z, lower, upper, diagonal, group, b, play):
 
 
 @njit(cache=True, nogil=True)
-def violators(F, z, lower, upper, group, play, least, most, floor):
+def violators(F, z, lower, upper, group, active, least, most, floor):
     """The free variables, then those at a bound that could rise and that could fall, with scores above the floor.
 
     A score is how far F is on the wrong side of the other end: most - F of what may rise, F - least of what may fall.
     """
-    free, up, low = np.empty_like(play), np.empty_like(play), np.empty_like(play)
-    up_score, low_score = np.empty(len(play)), np.empty(len(play))
+    free, up, low = np.empty_like(active), np.empty_like(active), np.empty_like(active)
+    up_score, low_score = np.empty(len(active)), np.empty(len(active))
     n_free = n_up = n_low = 0
-    for k in range(len(play)):
-        i = play[k]
+    for k in range(len(active)):
+        i = active[k]
         g = max(group[i], 0)
         rises, falls = z[i] < upper[i], z[i] > lower[i]
         if rises and falls:
@@ -96,22 +96,20 @@ def violators(F, z, lower, upper, group, play, least, most, floor):
 
 
 @njit(cache=True, nogil=True)
-def part_firm(F, z, lower, upper, group, play, least, most, margin):
-    """Variables that are to stay in play, those at a bound with F further than the margin on its safe side, and of
-    these how many are not 0.
-    """
-    stay, firm = np.empty_like(play), np.empty_like(play)
-    n_stay = n_firm = bounded = 0
-    for i in play:
+def part_shrinkable(F, z, lower, upper, group, active, least, most, margin):
+    """The variables that stay active; those safely at a bound, by more than the margin; how many of these are not 0."""
+    stay, dropped = np.empty_like(active), np.empty_like(active)
+    n_stay = n_dropped = bounded = 0
+    for i in active:
         g = max(group[i], 0)
         if (z[i] <= lower[i] and F[i] > most[g] + margin) or (z[i] >= upper[i] and F[i] < least[g] - margin):
-            firm[n_firm] = i
-            n_firm += 1
+            dropped[n_dropped] = i
+            n_dropped += 1
             bounded += z[i] != 0
         else:
             stay[n_stay] = i
             n_stay += 1
-    return stay[:n_stay], firm[:n_firm], bounded
+    return stay[:n_stay], dropped[:n_dropped], bounded
 
 
 @njit(cache=True, nogil=True)

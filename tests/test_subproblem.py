@@ -1,11 +1,11 @@
-"""The inner loops: SMO on a matrix, on the variables in question alone, and Newton's step for few of them."""
+"""The inner loops: SMO on a matrix, on the candidates alone, and Newton's step for few of them."""
 
 import numpy as np
 import pytest
 
-from symsvm.solvers.decomposition.small_newton import CUT, NONE, WHOLE, leap
-from symsvm.solvers.decomposition.smo import BLOCK, question
-from symsvm.solvers.decomposition.subproblem import focus
+from symsvm.solvers.decomposition.small_newton import CUT, NONE, WHOLE, small_newton
+from symsvm.solvers.decomposition.smo import BLOCK, candidates
+from symsvm.solvers.decomposition.subproblem import descend
 
 
 def kernel(X, gamma):
@@ -47,7 +47,7 @@ class Problem:
 
     def solve(self, eps, most_time=1e12):
         ways = np.diagonal(self.K).copy(), self.up, self.low, 1e-12
-        return focus(self.K, self.F, self.z, self.lower, self.upper, *ways, eps, most_time, True)
+        return descend(self.K, self.F, self.z, self.lower, self.upper, *ways, eps, most_time, True)
 
     def violation(self):
         n, worst = self.n, 0.0
@@ -103,18 +103,18 @@ def test_who_is_in_question():
     F = np.array([0.0, -2.0, -0.9, 1.0, 2.0, 0.9, -3.0] + [9.0] * (BLOCK - 7))
     up, low = offsets(z, np.zeros(BLOCK), np.ones(BLOCK), np.zeros(BLOCK, "int64"), 1, "float64")
     found = np.empty(BLOCK + 1, "int64")
-    size, violation = question(F, up, low, found)
+    size, violation = candidates(F, up, low, found)
     assert violation == 4.0
     assert found[:size].tolist() == [0, 1, 2, 4, 5]  # F below 1 may not rise, above -1 may not fall
 
 
 @pytest.mark.parametrize("is_tied", [True, False])
-def test_a_leap_solves_the_linear_system(is_tied):
+def test_a_small_newton_step_solves_the_linear_system(is_tied):
     rng = np.random.default_rng(3)
     K, F, z = kernel(rng.normal(size=(30, 2)), 4.0), rng.normal(size=30), rng.normal(size=30)
     far = np.full(30, 1e6)
     start, before, zero = z.copy(), F.copy(), np.zeros(30)
-    assert leap(K, F, z, -far, far, zero, zero.copy(), is_tied) == WHOLE
+    assert small_newton(K, F, z, -far, far, zero, zero.copy(), is_tied) == WHOLE
     np.testing.assert_allclose(F, before + K @ (z - start), atol=1e-9)
     if is_tied:
         assert abs((z - start).sum()) <= 1e-10
@@ -122,24 +122,24 @@ def test_a_leap_solves_the_linear_system(is_tied):
     np.testing.assert_allclose(F, 0, atol=1e-7)
 
 
-def test_a_leap_ends_at_the_first_bound():
+def test_a_small_newton_step_ends_at_the_first_bound():
     rng = np.random.default_rng(4)
     K, F, z = kernel(rng.normal(size=(20, 2)), 4.0), rng.normal(size=20), np.zeros(20)
     start, up, low = F.copy(), np.zeros(20), np.zeros(20)
-    assert leap(K, F, z, np.full(20, -0.1), np.full(20, 0.1), up, low, True) == CUT
+    assert small_newton(K, F, z, np.full(20, -0.1), np.full(20, 0.1), up, low, True) == CUT
     assert np.count_nonzero(np.abs(z) == 0.1) == 1
     assert np.isinf(up).sum() + np.isinf(low).sum() == 1
     assert 0.5 * z @ K @ z + start @ z < 0
     assert abs(z.sum()) <= 1e-12
 
 
-def test_no_leap_where_there_is_none():
+def test_no_small_newton_step_where_there_is_none():
     K, zero = np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros(2)
     bounds = np.full(2, -1.0), np.ones(2)
     z, F = zero.copy(), np.array([1.0, -1.0])
-    assert leap(K, F, z, *bounds, zero.copy(), zero.copy(), False) == NONE  # an indefinite matrix has no factor
+    assert small_newton(K, F, z, *bounds, zero.copy(), zero.copy(), False) == NONE  # an indefinite matrix has no factor
     alone = np.array([0.0, np.inf])
-    assert leap(np.eye(2), F, z, *bounds, alone, -alone, True) == NONE  # one variable with a given sum
+    assert small_newton(np.eye(2), F, z, *bounds, alone, -alone, True) == NONE  # one variable with a given sum
     assert (z == 0).all()
     assert F.tolist() == [1.0, -1.0]
 

@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from symsvm._lib.threads import exclusive
 
-__all__ = ["add_rows", "gather", "held_product", "mirror", "mirror_columns", "sum_rows"]
+__all__ = ["add_rows", "gather", "gathered_product", "mirror", "mirror_columns", "sum_rows"]
 
 
 @njit(cache=True, nogil=True)
@@ -50,7 +50,7 @@ def gather(K, rows, columns, out):
 
 
 @njit(cache=True, nogil=True)
-def _held_dot(K, r, columns, q):
+def _gathered_dot(K, r, columns, q):
     source, total = K[r], 0.0
     for j in range(len(columns)):
         c = columns[j]
@@ -60,14 +60,14 @@ def _held_dot(K, r, columns, q):
 
 @exclusive
 @njit(cache=True, parallel=True, nogil=True)
-def held_product(K, rows, columns, q, out):
+def gathered_product(K, rows, columns, q, out):
     """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""
     if len(rows) * len(columns) < 2**18:
         for i in range(len(rows)):
-            out[i] += _held_dot(K, rows[i], columns, q)
+            out[i] += _gathered_dot(K, rows[i], columns, q)
     else:
         for i in prange(len(rows)):
-            out[i] += _held_dot(K, rows[i], columns, q)
+            out[i] += _gathered_dot(K, rows[i], columns, q)
 
 
 @njit(cache=True, nogil=True)

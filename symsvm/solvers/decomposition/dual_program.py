@@ -1,4 +1,8 @@
-"""DualProgram: a quadratic dual and the decomposition that solves it, behind `compile`."""
+"""The solver `Decomposition`, its program behind `compile`, and paths over many programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
@@ -13,29 +17,48 @@ from symsvm.solvers.convergence import warn_not_converged
 from symsvm.solvers.decomposition.algorithm import decompose
 from symsvm.solvers.decomposition.dense_quadratic import Quadratic
 from symsvm.solvers.decomposition.diagnosis import diagnosis
+from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
+from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 from symsvm.solvers.program import Solution, check_names, checked_run, traced, values_of
 from symsvm.solvers.progress import Progress
 from symsvm.solvers.solver_info import SolverInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array, Points
+    from symsvm.evaluation.kernel_matrix import KernelMatrix
+    from symsvm.kernels import Kernel
+    from symsvm.objectives import QuadraticProgram
+    from symsvm.solvers.program import Info
 
 __all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
 
 
 class Decomposition:
-    """The fast exact solver of quadratic duals over a kernel (see `symsvm.solvers.decomposition.algorithm`).
+    """The fast exact solver of quadratic duals over a kernel.
+
+    It solves::
 
         minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
 
-    Working sets of all free variables and of violators, solved by SMO in float32; float64 confirms the result. It takes
-    `CSVC` and `KernelDual`, dense or CSR points and any kernel, and holds no row of K outside its working set: at most
-    8192 free variables and 1024 others, 0.5 GB. It also takes any other `Objective` whose W is quadratic, over a shared
-    variable: its matrix, which must fit the memory, is read off the gradient.
+    Working sets of all free variables and of violators are solved by SMO in float32; the result is confirmed in
+    float64. It takes `CSVC` and `KernelDual`, dense or CSR points and any kernel, and holds no row of K outside its
+    working set: at most 8192 free variables and 1024 others, 0.5 GB. It also takes any other `Objective` over a shared
+    variable whose W is quadratic: its matrix, which must fit the memory, is read from the gradient.
 
     Parameters
     ----------
-    seed : of the random half of the violators; the same seed gives the same bits.
-    pairs : None for these working sets. "worst" for the maximal violating pair, which is SMO after Keerthi et al. (Eq.
-        003:26), and "random" for a pair of violators by chance, which is what simplified SMO does: special cases, to
-        compare with. They take as many steps, and a product with K for each.
+    seed : int
+        Of the random half of the violators; the same seed gives the same bits.
+    pairs : {"worst", "random"} or None
+        None for these working sets. "worst" for the maximal violating pair, which is SMO after Keerthi et al. (Eq.
+        003:26), and "random" for a random pair of violators, as in simplified SMO: special cases, to compare with.
+        They take as many steps, and a product with K for each.
+    parameters : Parameters
+        The numbers that tune the algorithm; they change the time of a run, not its result.
 
     >>> from symsvm.kernels import Linear
     >>> from symsvm.objectives import QuadraticProgram
@@ -55,16 +78,38 @@ class Decomposition:
         accuracy="a KKT violation of tol, confirmed in float64; of a smooth W, only a quadratic one",
     )
 
-    def __init__(self, *, seed=0, pairs=None):
-        self.seed, self.pairs = seed, None if pairs is None else choice(pairs, "pairs", ("worst", "random"))
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        pairs: Literal["worst", "random"] | None = None,
+        parameters: Parameters = DEFAULTS,
+    ):
+        self.seed, self.parameters = seed, parameters
+        self.pairs = None if pairs is None else choice(pairs, "pairs", ("worst", "random"))
 
     @property
-    def options(self):
-        """What `solve_dual` is told."""
-        return {"seed": self.seed, "pairs": self.pairs}
+    def options(self) -> dict[str, Any]:
+        """The options of `solve_dual`."""
+        return {"seed": self.seed, "pairs": self.pairs, "parameters": self.parameters}
 
-    def program(self, objective, solver, **options):
-        """What `compile` returns."""
+    def program(self, objective: Objective, solver: Decomposition, **options: Any) -> DualProgram:
+        """The program that `compile` returns.
+
+        Parameters
+        ----------
+        objective : Objective
+            The problem.
+        solver : Decomposition
+            This solver.
+        **options : dict
+            Those of `compile`.
+
+        Returns
+        -------
+        DualProgram
+            The program.
+        """
         return DualProgram(objective, solver, **options)
 
     def __repr__(self):
@@ -77,11 +122,19 @@ class DualProgram:
     Nothing is compiled but the loops of the kernel, when they are first needed.
     """
 
-    def __init__(self, objective, solver, *, mode=None, memory=None, dtype=None):
+    def __init__(
+        self,
+        objective: Objective,
+        solver: Decomposition,
+        *,
+        mode: str | None = None,
+        memory: int | None = None,
+        dtype: str | None = None,
+    ):
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
         if dtype not in (None, "float64"):
-            raise ValueError(f"{solver!r} chooses its arithmetic as it goes: leave dtype out, got {dtype!r}.")
+            raise ValueError(f"{solver!r} chooses its precision itself: leave dtype out, got {dtype!r}.")
         self.objective, self.solver, self.mode = objective, solver, mode
         self._source = objective if hasattr(objective, "dual") else Quadratic(objective, memory or MEMORY)
         variables, _ = leaves(self._source.parts)
@@ -90,7 +143,17 @@ class DualProgram:
         parts = self._source.parts
         self._evaluate = function(self.inputs, parts, mode="FAST_COMPILE") if parts else lambda: ()
 
-    def run(self, start=None, *, tol=1e-3, max_iter=None, time_limit=None, callback=None, verbose=0, **data):
+    def run(
+        self,
+        start: ArrayLike | Solution | None = None,
+        *,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        callback: Callable[[Info], object] | None = None,
+        verbose: int = 0,
+        **data: ArrayLike,
+    ) -> Solution:
         """Run until the KKT violation is at most `tol`, and return a `Solution`.
 
         Parameters
@@ -102,68 +165,71 @@ class DualProgram:
         """
         values = values_of(self.inputs, data)
         dual, factor = self._source.dual(*self._evaluate(*values))
-        gram = LocalKernelMatrix(dual.kernel, dual.X, mode=self.mode)
+        matrix = LocalKernelMatrix(dual.kernel, dual.X, mode=self.mode)
         options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
         options |= {"start": start, "is_psd": dual.is_convex, **self.solver.options}
-        return solve_dual(dual.program, gram, factor, **options)
+        return solve_dual(dual.program, matrix, factor, **options)
 
 
 def solve_dual(
-    program,
-    gram,
-    factor=1.0,
+    program: QuadraticProgram,
+    matrix: KernelMatrix,
+    factor: float | Array = 1.0,
     *,
-    is_psd=None,
-    start=None,
-    tol=1e-3,
-    max_iter=None,
-    time_limit=None,
-    callback=None,
-    verbose=0,
-    seed=0,
-    pairs=None,
-):
+    is_psd: bool | None = None,
+    start: ArrayLike | Solution | None = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[Info], object] | None = None,
+    verbose: int = 0,
+    seed: int = 0,
+    pairs: str | None = None,
+    parameters: Parameters = DEFAULTS,
+    reuse: WorkingSetReuse | None = None,
+) -> Solution:
     """Solve a `QuadraticProgram` over the kernel matrix of its points; return a `Solution` with lam = factor z.
 
     Parameters
     ----------
     is_psd : whether K is positive semi-definite; only then can a point be called optimal and not just stationary.
     start : see `DualProgram.run`.
-    tol : the largest KKT violation to accept, as LIBSVM means it, in float64.
+    tol : the largest KKT violation to accept, as LIBSVM defines it, in float64.
     max_iter, time_limit : the most outer iterations and the most seconds; each returns the point reached, which is
         feasible, with a ConvergenceWarning that says what makes the problem hard.
     callback : a function of an `Info`; a true return value stops the run.
     verbose : 1 draws a bar with violation, gap and support vectors on a terminal.
-    seed, pairs : see `Decomposition`.
+    seed, pairs, parameters : see `Decomposition`.
+    reuse : hands the working set from one program to the next over the same points.
     """
     tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
     bar = Progress(tol) if verbose else None
 
-    def watch(info):
+    def report(info):
         if bar is not None:
             bar.show(info)
         return callback is not None and callback(info)
 
-    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": watch}
+    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": report, "seed": seed}
+    options |= {"pairs": pairs, "parameters": parameters, "reuse": reuse}
     try:
-        start = _start(program, start, factor)
-        result = decompose(program, gram, start=start, seed=seed, pairs=pairs, **options)
+        result = decompose(program, matrix, start=_start(program, start, factor), **options)
     finally:
         if bar is not None:
             bar.close()
     z = program.snapped(result.z)
 
     def certify():
-        """From z and the data alone: only the rows of support vectors take part."""
+        """Certify z from the data alone; only the rows of support vectors are computed."""
         beta = program.weights(z)
         support, Kz = np.flatnonzero(beta), np.zeros(program.m)
-        gram.product(beta[support], None, support, Kz, exact=True)
+        matrix.product(beta[support], None, support, Kz, exact=True)
         return program.certificate(Kz, z, tol=tol, is_psd=is_psd)
 
     b, violation = program.multipliers(program.gradient(result.Kz, z), z)
     if result.stopped != "tol":
-        is_cut = result.stopped == "interrupt" and not result.n_iter  # nothing was tried
-        trouble = [] if is_cut else diagnosis(program, gram, is_psd, z, tol)
+        was_tried = result.stopped != "interrupt" or result.n_iter > 0
+        trouble = diagnosis(program, matrix, is_psd, z, tol) if was_tried else []
         advice = [sentence[0].upper() + sentence[1:] for sentence in trouble]
         reached = f"a violation of {violation:.2g}, above tol={tol:g}"
         warn_not_converged(result.stopped, result.n_iter, reached, advice)
@@ -172,11 +238,28 @@ def solve_dual(
     return Solution(lam, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
 
 
-def path(X, kernel, programs, **options):
-    """Solve one `QuadraticProgram` after another over the same points, each from the last solution: a path over C, say.
+def path(
+    X: ArrayLike | Points, kernel: Kernel, programs: Iterable[QuadraticProgram], **options: Any
+) -> Iterator[Solution]:
+    """Solve one `QuadraticProgram` after another over the same points, each from the last solution, as a path over C.
 
-    Rows of the kernel between the variables of the last working set are kept for the next one. Yields a `Solution`
-    each; `options` are those of `solve_dual`.
+    The kernel values of a working set are reused by the next program.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (m, d)
+        The points.
+    kernel : Kernel
+        The kernel.
+    programs : iterable of QuadraticProgram
+        The programs.
+    **options : dict
+        Those of `Program.run`: tol, max_iter, time_limit, callback, verbose; and seed, pairs of `Decomposition`.
+
+    Yields
+    ------
+    Solution
+        The solution of each program.
 
     >>> from symsvm.kernels import RBF
     >>> from symsvm.objectives import QuadraticProgram
@@ -184,18 +267,16 @@ def path(X, kernel, programs, **options):
     >>> [round(s.W, 3) for s in path(X, RBF(1.0), [QuadraticProgram.c_svc(y, C) for C in (0.1, 1.0, 10.0)])]
     [-0.392, -3.221, -18.52]
     """
-    gram, last = None, None
+    matrix, reuse, last = None, WorkingSetReuse(), None
     for program in programs:
-        if gram is None:
-            gram = LocalKernelMatrix(kernel, KernelDual(program, X, kernel).X)
-            gram.keeps = True
-        last = solve_dual(program, gram, start=last, is_psd=kernel.is_psd, **options)
+        if matrix is None:
+            matrix = LocalKernelMatrix(kernel, KernelDual(program, X, kernel).X)
+        last = solve_dual(program, matrix, start=last, is_psd=kernel.is_psd, reuse=reuse, **options)
         yield last
-    gram.kept = None
 
 
-def _start(program, start, factor):
-    """A z to begin near: the given one, which may have been made for fewer points or for other bounds."""
+def _start(program: QuadraticProgram, start: Any, factor: float | Array) -> Array | None:
+    """The z to begin near, from a lam or a solution for fewer points or for other bounds."""
     if start is None:
         return None
     old = getattr(start, "program", None)
@@ -212,7 +293,7 @@ def _start(program, start, factor):
     return full
 
 
-def _ratio(old, new, here):
+def _ratio(old: QuadraticProgram, new: QuadraticProgram, here: Array) -> float:
     """The factor between all bounds of two programs, or between all 1 / D, for z to grow with C; 1 if there is none."""
     before, now = np.concatenate([old.lower, old.upper]), np.concatenate([new.lower[here], new.upper[here]])
     used = (before != 0) & np.isfinite(before)
