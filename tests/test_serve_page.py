@@ -122,7 +122,7 @@ def test_a_model_that_is_replaced(tab, tmp_path):
         tab.get_by_label("Text").fill(TEXTS[1])
         tab.get_by_role("button", name="Predict").click()
         tab.get_by_text(client.get("/v1/model").json()["digest"][:12]).wait_for()
-        assert "Decision" in tab.locator("#prediction thead").inner_text()  # no probabilities any more
+        assert "Decision value" in tab.locator("#prediction thead").inner_text()  # no probabilities any more
 
 
 def test_the_interface_is_shown(tab, served):

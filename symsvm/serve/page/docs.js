@@ -1,7 +1,7 @@
 "use strict";
-// Shows openapi.json: every route with what it takes and what it answers.
+// Shows openapi.json: every route with its request bodies and responses.
 
-function schema(content, parts) {
+function schemaDetails(content, parts) {
   return Object.entries(content || {}).filter(([, media]) => media.schema).map(([kind, media]) => {
     const name = (media.schema.$ref || "").split("/").pop();
     const found = name ? parts[name] : media.schema;
@@ -10,37 +10,37 @@ function schema(content, parts) {
   });
 }
 
-function operation(path, method, told, parts) {
-  const id = told.operationId;
+function operationCard(path, method, details, parts) {
+  const id = details.operationId;
   const card = make("section", { class: "card wide", "aria-labelledby": id },
     make("h2", { id }, make("span", { class: "method", text: method.toUpperCase() }), make("code", { text: path })),
-    make("p", { text: told.summary + (told.security ? " (asks for the token)" : "") }));
-  if (told.requestBody) card.append(make("h3", { text: "Takes" }), ...schema(told.requestBody.content, parts));
-  card.append(make("h3", { text: "Answers" }));
+    make("p", { text: details.summary + (details.security ? " (requires the token)" : "") }));
+  if (details.requestBody) card.append(make("h3", { text: "Request body" }), ...schemaDetails(details.requestBody.content, parts));
+  card.append(make("h3", { text: "Responses" }));
   const list = make("ul");
-  for (const [status, answer] of Object.entries(told.responses)) {
-    const name = status < 300 ? "the answer." : answer.description;
-    list.append(make("li", { text: `${status}: ${name}` }, ...(status < 300 ? schema(answer.content, parts) : [])));
+  for (const [status, answer] of Object.entries(details.responses)) {
+    const name = status < 300 ? "Success." : answer.description;
+    list.append(make("li", { text: `${status}: ${name}` }, ...(status < 300 ? schemaDetails(answer.content, parts) : [])));
   }
   card.append(list);
   return card;
 }
 
-async function begin() {
-  const place = at("operations");
+async function showDocument() {
+  const place = byId("operations");
   try {
     const found = await (await fetch("openapi.json")).json();
     const parts = (found.components && found.components.schemas) || {};
     for (const [path, methods] of Object.entries(found.paths)) {
-      for (const [method, told] of Object.entries(methods)) place.append(operation(path, method, told, parts));
+      for (const [method, details] of Object.entries(methods)) place.append(operationCard(path, method, details, parts));
     }
     const error = { "application/json": { schema: { $ref: "#/components/schemas/ProblemBody" } } };
     place.append(make("section", { class: "card wide", "aria-labelledby": "errors" },
       make("h2", { id: "errors", text: "Errors" }),
-      make("p", { text: "Whatever is no success has a body that names the field." }), ...schema(error, parts)));
+      make("p", { text: "Every error response has a JSON body that names the field." }), ...schemaDetails(error, parts)));
   } catch {
-    place.append(make("p", { role: "alert", text: "The service does not answer." }));
+    place.append(make("p", { role: "alert", text: "The service does not respond." }));
   }
 }
 
-begin();
+showDocument();

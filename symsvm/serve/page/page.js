@@ -1,65 +1,64 @@
 "use strict";
-// The page to try a model: asks the service what the model is, sends one text or row, shows what it answers.
-// Text from the service is only ever set as text.
+// The page to try a model: gets the description of the model, sends one text or row, shows the prediction.
 
-const FEW = 40; // features with a field of their own; more are pasted
+const MAX_FIELDS = 40; // with more features, all numbers are entered in one text area
 
 let model = null;
-let latest = 0;
+let latest = 0; // the number of the latest prediction; earlier ones are not shown
 
-// ---- asking
+// ---- requests
 
-async function ask(path, body) {
+async function request(path, body) {
   const headers = {};
-  if (at("token").value) headers.Authorization = "Bearer " + at("token").value;
+  if (byId("token").value) headers.Authorization = "Bearer " + byId("token").value;
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  let answer;
+  let response;
   try {
-    answer = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: body && JSON.stringify(body) });
+    response = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: body && JSON.stringify(body) });
   } catch {
-    throw new Error("The service does not answer.");
+    throw new Error("The service does not respond.");
   }
-  const told = await answer.json().catch(() => ({}));
-  if (answer.ok) return told;
-  if (answer.status === 401) at("token-field").hidden = false;
-  const error = new Error((told.error && told.error.message) || "The service answers with status " + answer.status + ".");
-  error.field = told.error && told.error.field;
+  const content = await response.json().catch(() => ({}));
+  if (response.ok) return content;
+  if (response.status === 401) byId("token-field").hidden = false;
+  const error = new Error((content.error && content.error.message) || "The service returned status " + response.status + ".");
+  error.field = content.error && content.error.field;
   throw error;
 }
 
-function fail(error) {
-  at("error").textContent = error ? error.message : "";
-  at("error").hidden = !error;
+function showError(error) {
+  byId("error").textContent = error ? error.message : "";
+  byId("error").hidden = !error;
 }
 
 // ---- the model and its form
 
-async function begin() {
+async function loadModel() {
   try {
-    model = await ask("v1/model");
+    model = await request("v1/model");
   } catch (error) {
-    at("about").textContent = "";
-    return fail(error);
+    byId("about").textContent = "";
+    return showError(error);
   }
-  fail(null);
-  introduce();
-  build();
+  showError(null);
+  showModel();
+  buildForm();
 }
 
-function introduce() {
-  const kinds = { class: model.labels.length + " classes", value: "a regression", side: "one class" };
+function showModel() {
+  const kinds = { class: "one of " + model.labels.length + " classes", value: "a value", side: "an inlier or outlier" };
   const input = model.kind === "text" ? "texts" : model.n_features + (model.n_features === 1 ? " number" : " numbers");
   const vectors = model.n_support === null ? "" : ", " + model.n_support + " support vectors";
-  at("about").textContent = `${model.estimator}, kernel ${brief(model.kernel)}${vectors}: from ${input} to ${kinds[model.answer]}.`;
-  certify(model);
+  byId("about").textContent = `${model.estimator}, kernel ${shortenDigits(model.kernel)}${vectors}: predicts ${kinds[model.answer]} from ${input}.`;
+  showCertificate(model);
 }
 
-function build() {
-  const inputs = at("inputs");
+function buildForm() {
+  const inputs = byId("inputs");
   inputs.replaceChildren();
-  if (model.kind === "text" || model.n_features > FEW) {
+  if (model.kind === "text" || model.n_features > MAX_FIELDS) {
     const text = model.kind === "text";
-    const label = text ? "Text" : `${model.n_features} numbers, with commas or spaces between them`;
+    const label = text ? "Text" : `${model.n_features} numbers, separated by commas or spaces`;
     inputs.append(
       make("div", { class: "field" },
         make("label", { for: "entry", text: label }),
@@ -79,22 +78,22 @@ function build() {
   inputs.append(grid);
 }
 
-function number(text) {
+function parseNumber(text) {
   const value = Number(text.trim().replace("\u2212", "-"));
   return text.trim() !== "" && Number.isFinite(value) ? value : null;
 }
 
-function entered() {
-  const entry = at("entry");
+function readForm() {
+  const entry = byId("entry");
   if (model.kind === "text") return { text: entry.value };
   if (entry) {
-    const row = entry.value.split(/[\s,;]+/).filter(Boolean).map(number);
+    const row = entry.value.split(/[\s,;]+/).filter(Boolean).map(parseNumber);
     const wrong = row.indexOf(null);
-    if (wrong >= 0) throw Object.assign(new Error(`Entry ${wrong + 1} is no number.`), { input: entry });
+    if (wrong >= 0) throw Object.assign(new Error(`Entry ${wrong + 1} is not a number.`), { input: entry });
     return { row };
   }
   const fields = [...document.querySelectorAll(".numbers input")];
-  const row = fields.map((field) => number(field.value));
+  const row = fields.map((field) => parseNumber(field.value));
   const wrong = row.indexOf(null);
   if (wrong >= 0) {
     const name = document.querySelector(`label[for="x${wrong}"]`).textContent;
@@ -103,7 +102,7 @@ function entered() {
   return { row };
 }
 
-function mark(input) {
+function markInvalid(input) {
   for (const field of document.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
   if (!input) return;
   input.setAttribute("aria-invalid", "true");
@@ -112,48 +111,48 @@ function mark(input) {
 
 async function predict(event) {
   event.preventDefault();
-  if (!model) return begin(); // a token has been entered
-  const turn = ++latest;
-  mark(null);
-  at("go").setAttribute("aria-disabled", "true");
+  if (!model) return loadModel(); // a token has been entered
+  const number = ++latest;
+  markInvalid(null);
+  byId("go").setAttribute("aria-disabled", "true");
   try {
-    const answer = await ask("v1/explain", { ...entered(), terms: 12 });
-    const now = answer.model === model.digest ? model : await ask("v1/model"); // its file has changed
-    if (turn !== latest) return;
-    if (now !== model) {
-      model = now;
-      introduce();
+    const answer = await request("v1/explain", { ...readForm(), terms: 12 });
+    const current = answer.model === model.digest ? model : await request("v1/model"); // the model was replaced
+    if (number !== latest) return;
+    if (current !== model) {
+      model = current;
+      showModel();
     }
-    fail(null);
-    show(model, answer);
+    showError(null);
+    showPrediction(model, answer);
   } catch (error) {
-    if (turn !== latest) return;
-    fail(error);
+    if (number !== latest) return;
+    showError(error);
     const found = /^row\[(\d+)\]$/.exec(error.field || "");
-    mark(error.input || (found && at("x" + found[1])) || (error.field && at("entry")) || null);
+    markInvalid(error.input || (found && byId("x" + found[1])) || (error.field && byId("entry")) || null);
   } finally {
-    if (turn === latest) at("go").removeAttribute("aria-disabled");
+    if (number === latest) byId("go").removeAttribute("aria-disabled");
   }
 }
 
 // ---- events
 
-at("form").addEventListener("submit", predict);
-at("form").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
+byId("form").addEventListener("submit", predict);
+byId("form").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("form").requestSubmit();
 });
-at("token").addEventListener("change", () => { if (!model) begin(); });
-at("clear").addEventListener("click", () => {
+byId("token").addEventListener("change", () => { if (!model) loadModel(); });
+byId("clear").addEventListener("click", () => {
   latest++;
   for (const field of document.querySelectorAll("#inputs input")) field.value = "0";
-  if (at("entry")) at("entry").value = "";
-  mark(null);
-  fail(null);
-  at("go").removeAttribute("aria-disabled");
-  at("status").textContent = "Nothing has been asked yet.";
-  at("first").hidden = true;
-  at("prediction").replaceChildren();
-  at("why").hidden = true;
-  (at("entry") || at("x0") || at("token")).focus();
+  if (byId("entry")) byId("entry").value = "";
+  markInvalid(null);
+  showError(null);
+  byId("go").removeAttribute("aria-disabled");
+  byId("status").textContent = "No prediction yet.";
+  byId("first").hidden = true;
+  byId("prediction").replaceChildren();
+  byId("why").hidden = true;
+  (byId("entry") || byId("x0") || byId("token")).focus();
 });
-begin();
+loadModel();
