@@ -67,15 +67,15 @@ def serving(path, **limits):
 
 
 def wait_for(condition, seconds=20):
-    """Wait until a condition holds; a test that waits in vain fails."""
+    """Wait until a condition holds; fail after so many seconds."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.01)
 
 
 def raw(client, request, *, pause=None):
-    """The bytes that the service answers to raw bytes; with `pause`, to several, so many seconds apart."""
+    """The bytes that the service returns for raw bytes, or for a list of them sent `pause` seconds apart."""
     parts = [request] if isinstance(request, bytes) else request
     with socket.create_connection((client.base_url.host, client.base_url.port), timeout=30) as connection:
         with contextlib.suppress(ConnectionError):  # the service may have closed it by now

@@ -1,4 +1,4 @@
-"""The service: predictions over HTTP are those of the model, alone, together, and while its file changes."""
+"""The service: predictions over HTTP equal those of the model, singly, in batches, and while its file changes."""
 
 import json
 import os
@@ -56,48 +56,48 @@ def test_a_served_model_predicts_as_the_model(files, name):
     model, served = model_of(files, name), ServedModel(model_of(files, name))
     inputs = TEXTS if served.kind == "text" else X[:, : served.n_features].tolist()
     answers = served.predict(inputs)
-    told = [answers.to_dict(i) for i in range(len(answers))]
+    result = [answers.to_dict(i) for i in range(len(answers))]
     if served.answer == "value":
-        np.testing.assert_allclose([t["value"] for t in told], model.predict(inputs), rtol=1e-12)
+        np.testing.assert_allclose([t["value"] for t in result], model.predict(inputs), rtol=1e-12)
         return
-    assert [t["label"] for t in told] == model.predict(inputs).tolist()
+    assert [t["label"] for t in result] == model.predict(inputs).tolist()
     if served.answer == "side":
-        np.testing.assert_allclose([t["decision"] for t in told], model.decision_function(inputs), atol=1e-12)
+        np.testing.assert_allclose([t["decision"] for t in result], model.decision_function(inputs), atol=1e-12)
         return
-    assert all(sorted(c["name"] for c in t["classes"]) == sorted(served.classes) for t in told)
+    assert all(sorted(c["name"] for c in t["classes"]) == sorted(served.classes) for t in result)
     if served.calibrated:
-        shares = [[{c["name"]: c["proba"] for c in t["classes"]}[k] for k in served.classes] for t in told]
+        shares = [[{c["name"]: c["proba"] for c in t["classes"]}[k] for k in served.classes] for t in result]
         np.testing.assert_allclose(shares, model.predict_proba(inputs), atol=1e-12)
-        assert all(t["proba"] == max(s) for t, s in zip(told, shares, strict=True))
+        assert all(t["proba"] == max(s) for t, s in zip(result, shares, strict=True))
 
 
 @pytest.mark.parametrize("name", ["numbers", "rest", "linear", "value", "side", "text"])
 def test_a_row_does_not_depend_on_its_neighbours(files, name):
     served, rng = ServedModel(model_of(files, name)), np.random.default_rng(0)
     inputs = TEXTS if served.kind == "text" else X[::7, : served.n_features].tolist()
-    alone = [served.predict([row]).to_dict(0) for row in inputs]
+    single = [served.predict([row]).to_dict(0) for row in inputs]
     for _ in range(5):
         order = rng.permutation(len(inputs)).tolist()
         together = served.predict([inputs[i] for i in order])
-        assert [together.to_dict(i) for i in range(len(inputs))] == [alone[i] for i in order]  # every bit
+        assert [together.to_dict(i) for i in range(len(inputs))] == [single[i] for i in order]  # every bit
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_explanations_add_up_and_speak_for_the_prediction(files, name):
+def test_explanations_add_up_and_support_the_prediction(files, name):
     served = ServedModel(model_of(files, name))
     entry = TEXTS[1] if served.kind == "text" else X[60, : served.n_features].tolist()
-    told, decisions = served.explain(entry, 3)
+    result, decisions = served.explain(entry, 3)
     assert decisions
     for decision in decisions:
         terms = sum(term["contribution"] for term in decision["terms"])
         assert decision["intercept"] + terms + decision["rest"] == pytest.approx(decision["decision"], abs=1e-10)
         assert len(decision["terms"]) == min(3, decision["count"])
         if served.answer == "class":
-            assert decision["label"] == told["label"]
+            assert decision["label"] == result["label"]
             assert decision["decision"] > 0 or served.calibrated or name == "pairs"
 
 
-def test_support_vectors_are_told_with_their_class(files):
+def test_support_vectors_are_listed_with_their_class(files):
     served = ServedModel(model_of(files, "numbers"))
     _, decisions = served.explain(X[60].tolist(), 100)
     names = np.repeat(["setosa", "versicolor", "virginica"], 50)
@@ -113,12 +113,12 @@ def test_features_have_their_names(tmp_path):
     served = ServedModel(loaded)
     assert loaded[0].feature_names_in_.tolist() == ["length", "width"]  # serving does not change the model
     assert describe(served)["feature_names"] == ["length", "width"]
-    told, (decision,) = served.explain(X[0, :2].tolist(), 5)  # a warning would be an error here
-    assert told["label"] == model.predict(table[:1])[0]
+    result, (decision,) = served.explain(X[0, :2].tolist(), 5)  # a warning would be an error here
+    assert result["label"] == model.predict(table[:1])[0]
     assert {term["name"] for term in decision["terms"]} == {"length", "width"}
 
 
-def test_no_finite_answer(files):
+def test_no_finite_decision_value(files):
     served = ServedModel(model_of(files, "linear value"))
     served.estimator.coef_ = np.array([1e200, 1.0, 1.0])
     with pytest.raises(NonFiniteDecision) as caught:
@@ -134,79 +134,79 @@ def test_no_finite_answer(files):
 # ---- over HTTP
 
 
-def test_a_post_in_the_shape_of_the_seed(files, text):
+def test_post_has_the_format_of_the_earlier_services(files, text):
     model = model_of(files, "text")
     for post in [*TEXTS, "", "nothing known", "\u00fcber die Ma\u00dfen \U0001f680"]:
-        told = text.post("/", json={"post_text": post}).json()
-        shares = {share["name"]: share["proba"] for share in told["labels_with_probas"]}
+        result = text.post("/", json={"post_text": post}).json()
+        shares = {share["name"]: share["proba"] for share in result["labels_with_probas"]}
         probabilities = model.predict_proba([post])[0]
         np.testing.assert_allclose([shares[c] for c in model.classes_.tolist()], probabilities, atol=1e-12)
-        assert told["predicted_newsgroup"] == told["labels_with_probas"][0]
-        assert told["predicted_newsgroup"]["name"] == model.predict([post])[0]
+        assert result["predicted_newsgroup"] == result["labels_with_probas"][0]
+        assert result["predicted_newsgroup"]["name"] == model.predict([post])[0]
         assert sorted(shares.values(), reverse=True) == list(shares.values())
 
 
 def test_probabilities_are_null_where_the_model_has_none(files):
     with serving(files / "plain text.symsvm") as client:
-        told = client.post("/", json={"post_text": TEXTS[0]}).json()
-    assert told["predicted_newsgroup"] == {"name": "sci.space", "proba": None}
+        result = client.post("/", json={"post_text": TEXTS[0]}).json()
+    assert result["predicted_newsgroup"] == {"name": "sci.space", "proba": None}
 
 
 def test_batches_as_json_and_as_lines(files, numbers):
     model = model_of(files, "numbers")
-    told = numbers.post("/v1/predict", json={"rows": X.tolist(), "top": 2}).json()
-    assert [t["label"] for t in told["predictions"]] == model.predict(X).tolist()
-    assert {len(t["classes"]) for t in told["predictions"]} == {2}
+    result = numbers.post("/v1/predict", json={"rows": X.tolist(), "top": 2}).json()
+    assert [t["label"] for t in result["predictions"]] == model.predict(X).tolist()
+    assert {len(t["classes"]) for t in result["predictions"]} == {2}
     lines = "\n".join(json.dumps({"row": row, "top": 2}) for row in X.tolist())
     answer = numbers.post("/v1/predict", content=lines, headers={"content-type": "application/x-ndjson"})
     assert answer.headers["content-type"] == "application/x-ndjson"
-    assert [json.loads(line) for line in answer.text.splitlines()] == told["predictions"]
+    assert [json.loads(line) for line in answer.text.splitlines()] == result["predictions"]
 
 
-def test_requests_together_are_answered_as_alone(numbers):
+def test_batched_requests_are_answered_like_single_ones(numbers):
     rows = X[::3].tolist()
-    alone = [numbers.post("/v1/predict", json={"rows": [row]}).json()["predictions"][0] for row in rows]
+    single = [numbers.post("/v1/predict", json={"rows": [row]}).json()["predictions"][0] for row in rows]
     before = numbers.app.state.metrics.registry.get_sample_value("symsvm_batch_rows_count")
     gate = threading.Event()
-    numbers.app.state.batcher.executor.submit(gate.wait)  # the model is busy: what arrives is gathered
+    numbers.app.state.batcher.executor.submit(gate.wait)  # the model is busy: requests are queued
     with ThreadPoolExecutor(len(rows)) as pool:
         found = [pool.submit(numbers.post, "/v1/predict", json={"rows": [row]}) for row in rows]
         waiting = numbers.app.state.metrics.registry.get_sample_value
         wait_for(lambda: waiting("symsvm_rows_waiting") == len(rows))
         gate.set()
-        assert [answer.result().json()["predictions"][0] for answer in found] == alone
-    assert waiting("symsvm_batch_rows_count") - before <= 2  # the first one that came, and all others together
+        assert [answer.result().json()["predictions"][0] for answer in found] == single
+    assert waiting("symsvm_batch_rows_count") - before <= 2  # the first request, and all others together
 
 
 def test_the_model_is_described(files, numbers):
-    told = numbers.get("/v1/model").json()
+    result = numbers.get("/v1/model").json()
     model = model_of(files, "numbers")
-    assert told["kernel"] == repr(model[-1].kernel_)
-    assert told["labels"] == model.classes_.tolist()
-    assert told["version"] == symsvm.__version__
-    assert told["estimator"] == "SVC"
-    assert told["parameters"]["calibration"] == "sigmoid"
-    assert [step["name"] for step in told["steps"]] == ["Scaling"]  # before the estimator
-    assert told["certificate"]["status"] == "optimal"
-    assert len(told["certificate"]["each"]) == 3
-    assert told["certificate"]["violation"] == max(c.violation for c in model[-1].certificate_)
+    assert result["kernel"] == repr(model[-1].kernel_)
+    assert result["labels"] == model.classes_.tolist()
+    assert result["version"] == symsvm.__version__
+    assert result["estimator"] == "SVC"
+    assert result["parameters"]["calibration"] == "sigmoid"
+    assert [step["name"] for step in result["steps"]] == ["Scaling"]  # before the estimator
+    assert result["certificate"]["status"] == "optimal"
+    assert len(result["certificate"]["each"]) == 3
+    assert result["certificate"]["violation"] == max(c.violation for c in model[-1].certificate_)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_is_described_as_json(files, name):
     app, model = create_app(files / f"{name}.symsvm"), model_of(files, name)
-    told = json.loads(json.dumps(app.state.slot.current.description, allow_nan=False))
+    result = json.loads(json.dumps(app.state.slot.current.description, allow_nan=False))
     machine = model[-1] if hasattr(model, "steps") else model
-    assert told["estimator"] == type(machine).__name__
-    assert told["parameters"] == machine.get_params(deep=False)
+    assert result["estimator"] == type(machine).__name__
+    assert result["parameters"] == machine.get_params(deep=False)
     if "text" in name:
-        assert told["steps"][0]["parameters"]["dtype"] == "float64"
+        assert result["steps"][0]["parameters"]["dtype"] == "float64"
 
 
 def test_explanations_over_http(text):
-    told = text.post("/v1/explain", json={"text": TEXTS[1], "terms": 1}).json()
-    (decision,) = told["decisions"]
-    assert decision["label"] == told["prediction"]["label"] == "sci.space"
+    result = text.post("/v1/explain", json={"text": TEXTS[1], "terms": 1}).json()
+    (decision,) = result["decisions"]
+    assert decision["label"] == result["prediction"]["label"] == "sci.space"
     assert [term["name"] for term in decision["terms"]] == ["orbit"]
 
 
@@ -214,11 +214,11 @@ def test_probes_and_metrics(text):
     assert text.get("/healthz").json() == {"status": "ok"}
     assert text.get("/readyz").json()["ready"]
     text.post("/", json={"post_text": "orbit"})
-    told = text.get("/metrics").text
-    assert re.search(r'symsvm_requests_total\{method="POST",route="/",status="200"\} [1-9]', told)
-    assert re.search(r'symsvm_model_info\{digest="[0-9a-f]{64}",estimator="LinearSVC",kind="text"\} 1.0', told)
-    text.get("/a/path/of/nobody")
-    assert "/a/path/of/nobody" not in text.get("/metrics").text
+    result = text.get("/metrics").text
+    assert re.search(r'symsvm_requests_total\{method="POST",route="/",status="200"\} [1-9]', result)
+    assert re.search(r'symsvm_model_info\{digest="[0-9a-f]{64}",estimator="LinearSVC",kind="text"\} 1.0', result)
+    text.get("/an/unknown/path")
+    assert "/an/unknown/path" not in text.get("/metrics").text
 
 
 def test_headers(text):
@@ -235,7 +235,7 @@ def test_headers(text):
     assert text.get("/assets/page.js", headers={"if-none-match": tag}).status_code == 304
 
 
-def test_pages_need_nothing_from_elsewhere(text):
+def test_pages_load_nothing_from_other_hosts(text):
     for path in ("/", "/docs", "/assets/page.js", "/assets/docs.js", "/assets/page.css"):
         answer = text.get(path)
         assert answer.status_code == 200
@@ -259,12 +259,12 @@ def test_token(files):
         paths = client.get("/openapi.json").json()["paths"]
         assert paths["/v1/model"]["get"]["security"]
         assert "security" not in paths["/healthz"]["get"]
-        told = [set(operation["responses"]) for methods in paths.values() for operation in methods.values()]
-        assert all("431" in statuses and "421" not in statuses for statuses in told)  # it goes by any name
+        result = [set(operation["responses"]) for methods in paths.values() for operation in methods.values()]
+        assert all("431" in statuses and "421" not in statuses for statuses in result)  # any host is accepted
 
 
 def test_hosts(files):
-    """A page whose name was given the address of the service (DNS rebinding) gets nothing from it."""
+    """A page whose name points to the address of the service (DNS rebinding) gets nothing from it."""
     with serving(files / "text.symsvm", hosts=allowed_hosts("127.0.0.1", None, ["news.example"])) as client:
         for host in ("127.0.0.1", "localhost:8000", "LOCALHOST", "[::1]:8000", "News.Example"):
             assert client.post("/", json={"post_text": "orbit"}, headers={"host": host}).status_code == 200, host
@@ -283,7 +283,7 @@ def test_hosts(files):
 # ---- reload
 
 
-def test_reload_without_a_lost_request(files, tmp_path):
+def test_reload_loses_no_request(files, tmp_path):
     path = tmp_path / "model.symsvm"
     path.write_bytes((files / "text.symsvm").read_bytes())
     other = MODELS["text"]().fit(TEXTS * 3, [group.upper() for group in GROUPS] * 3)
@@ -326,18 +326,18 @@ def test_a_bad_file_leaves_the_model_as_it_is(files, tmp_path, damage, caplog):
         assert after["model"] == before["model"]
         assert str(tmp_path) not in after["message"]
         assert "is refused" in caplog.text
-        told = client.get("/metrics").text
-        assert 'symsvm_model_reloads_total{result="refused"} 1.0' in told
-        assert "symsvm_model_stale 1.0" in told
+        result = client.get("/metrics").text
+        assert 'symsvm_model_reloads_total{result="refused"} 1.0' in result
+        assert "symsvm_model_stale 1.0" in result
         assert client.post("/", json={"post_text": "orbit"}).status_code == 200
         path.write_bytes(good)
         wait_for(lambda: not client.get("/readyz").json()["stale"])
 
 
-# ---- begin and end
+# ---- start and stop
 
 
-def test_what_cannot_be_served_is_refused_at_once(tmp_path):
+def test_a_file_that_cannot_be_served_is_refused_at_once(tmp_path):
     (tmp_path / "bad.symsvm").write_bytes(b"no model")
     with pytest.raises(symsvm.files.ModelFileError):
         create_app(tmp_path / "bad.symsvm")
@@ -385,7 +385,7 @@ def test_requests_end_before_the_service(files):
 
 @pytest.mark.slow
 def test_a_process_ends_with_sigterm(files):
-    """In a process of its own, which takes seconds to start."""
+    """In a process of its own, which takes seconds to start; hence slow."""
     code = "import sys; from symsvm.serve import run; run(sys.argv[1], port=0)"
     command = [sys.executable, "-W", "error", "-c", code, str(files / "text.symsvm")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""Bad input and hostile clients: the right status, an error that names the field, and a service that goes on."""
+"""Bad input and hostile clients: the right status, an error that names the field, and a service that keeps running."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "text.symsvm"
     symsvm.save(MODELS["text"](), path)
     with serving(path, **LIMITS) as client:
-        client.headers["connection"] = "close"  # an idle one would end at about the time of the next test's request
+        client.headers["connection"] = "close"  # an idle one would be closed at about the time of the next request
         yield client
 
 
@@ -37,7 +37,7 @@ def numbers(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "numbers.symsvm"
     symsvm.save(MODELS["linear"](), path)
     with serving(path, **LIMITS) as client:
-        client.headers["connection"] = "close"  # an idle one would end at about the time of the next test's request
+        client.headers["connection"] = "close"  # an idle one would be closed at about the time of the next request
         yield client
 
 
@@ -51,7 +51,7 @@ def _goes_on(request, caplog):
 
 
 def check(answer, status, field):
-    """The status, and an error that names the field and nothing of the inside."""
+    """Check the status, and that the error names the field and shows no internals."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     error = answer.json()["error"]
@@ -180,7 +180,7 @@ def test_routes_and_methods(text):
         assert (text.head(path).status_code == 200) == ("HEAD" in allowed)
 
 
-# ---- clients that do not behave
+# ---- hostile clients
 
 
 def head(body, *more):
@@ -222,7 +222,9 @@ def test_slow_headers(text):
 
 def test_headers_without_end(text):
     answer = raw(text, [b"GET /healthz HTTP/1.1\r\n", *[b"a: " + b"a" * 1000 + b"\r\n"] * 20])
-    assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""  # cut while it still sends, nobody reads
+    assert (
+        answer.startswith(b"HTTP/1.1 431 ") or answer == b""
+    )  # closed while the client still sends: it may not read the response
 
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -249,7 +251,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_application_never_sees(text, name):
+def test_requests_refused_before_the_application(text, name):
     request, status, field = REFUSED[name]
     answer = raw(text, request, pause=0.02)
     assert answer.count(b"HTTP/1.1 ") == 1
@@ -260,10 +262,10 @@ def test_what_the_application_never_sees(text, name):
 
 
 @pytest.mark.parametrize("between", [b"\r\n", b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"])
-def test_a_connection_does_not_idle_for_ever(text, between):
+def test_an_idle_connection_is_closed(text, between):
     """Neither a line break nor a body that was answered before it came keeps it open."""
     answer = raw(text, [b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", between, b"\r\n"], pause=0.05)
-    assert answer.startswith(b"HTTP/1.1 200 ")  # and it was closed, else this would wait in vain
+    assert answer.startswith(b"HTTP/1.1 200 ")  # and it was closed: otherwise this would time out
 
 
 def test_an_upgrade_without_a_body_is_ignored(text):
@@ -271,12 +273,12 @@ def test_an_upgrade_without_a_body_is_ignored(text):
     assert raw(text, request).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_body_that_nobody_waits_for(text):
-    """It was answered at once; the connection ends when the rest of it does not come."""
+def test_an_unread_body(text):
+    """The response comes at once; the connection is closed when the rest of the body does not arrive."""
     assert raw(text, b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc").startswith(b"HTTP/1.1 404 ")
 
 
-def test_what_is_no_http(text):
+def test_requests_that_are_not_http(text):
     for request in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"GET \xff HTTP/1.1\r\n\r\n"):
         assert raw(text, request).startswith(b"HTTP/1.1 400 ")
 
@@ -286,7 +288,7 @@ def test_two_answers_on_one_connection(text):
     assert raw(text, once + once).count(b"HTTP/1.1 200 OK") == 2  # until the idle connection is closed
 
 
-def test_a_client_that_goes_away(text):
+def test_a_client_that_disconnects(text):
     raw(text, head(b'{"post_text": "orbit"}', "Content-Length: 22", "Connection: close"))
     with socket.create_connection((text.base_url.host, text.base_url.port)) as connection:
         connection.sendall(head(b'{"post', "Content-Length: 22"))
@@ -294,7 +296,7 @@ def test_a_client_that_goes_away(text):
     wait_for(lambda: sample("symsvm_requests_active") == 0)
 
 
-def test_too_much_waits(text):
+def test_too_many_rows_wait(text):
     batcher, gate = text.app.state.batcher, threading.Event()
     most = batcher.max_waiting
     with ThreadPoolExecutor(1) as pool:
@@ -324,7 +326,7 @@ def test_too_many_bodies(tmp_path):
         assert answer.headers["retry-after"] == "1"
         gate.set()
         assert found.result().status_code == 200
-        assert client.post("/", json=body).status_code == 200  # what was held is free again
+        assert client.post("/", json=body).status_code == 200  # the bytes are free again
 
 
 def test_too_many_connections(tmp_path):
@@ -345,7 +347,7 @@ def test_too_many_connections(tmp_path):
 
 
 def test_a_client_that_does_not_read():
-    """Its answer is given up when it does not take a piece in time."""
+    """The response is dropped when the client does not read a piece in time."""
     sent = []
 
     async def app(scope, receive, send):
@@ -363,8 +365,8 @@ def test_a_client_that_does_not_read():
     assert [len(message.get("body", b"")) for message in sent] == [0, 65536, 65536]
 
 
-def test_a_service_that_does_not_run(tmp_path):
-    """An application whose lifespan was not begun says so, and lets nobody wait."""
+def test_a_service_that_was_not_started(tmp_path):
+    """An application without a lifespan refuses requests at once."""
     path = tmp_path / "text.symsvm"
     symsvm.save(MODELS["text"](), path)
 
@@ -379,7 +381,7 @@ def test_a_service_that_does_not_run(tmp_path):
 
 
 def test_one_request_of_many_that_cannot_be_answered(numbers):
-    """It is predicted with others, which get their answers."""
+    """It is predicted in a batch with others, which get their predictions."""
     gate = threading.Event()
     numbers.app.state.batcher.executor.submit(gate.wait)
     rows = [ROW, [1.7e308, -1.7e308, 1.7e308, 1.7e308], ROW, ROW]
@@ -390,7 +392,7 @@ def test_one_request_of_many_that_cannot_be_answered(numbers):
         assert [answer.result().status_code for answer in found] == [200, 422, 200, 200]
 
 
-def test_an_error_inside_tells_nothing(tmp_path, monkeypatch, caplog):
+def test_an_internal_error_shows_no_details(tmp_path, monkeypatch, caplog):
     path = tmp_path / "text.symsvm"
     symsvm.save(MODELS["text"](), path)
     with serving(path) as client:

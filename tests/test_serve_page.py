@@ -1,4 +1,4 @@
-"""The page to try a model, in a real Chromium: what it shows is what the service answers."""
+"""The page to try a model, in a real Chromium: it shows what the service returns."""
 
 import re
 import shutil
@@ -38,15 +38,15 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def tab(browser):
-    """A tab in which nothing may go wrong, and from which nothing may leave this machine."""
-    page, wrong = browser.new_page(), []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
-    page.on("request", lambda request: request.url.startswith("http://127.0.0.1:") or wrong.append(request.url))
-    page.wrong = wrong
+    """A tab that fails the test on errors of the page and on requests to other machines."""
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("request", lambda request: request.url.startswith("http://127.0.0.1:") or errors.append(request.url))
+    page.errors = errors
     yield page
     page.close()
-    assert not wrong
+    assert not errors
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def served(tmp_path_factory):
         yield {"text": text, "numbers": numbers}
 
 
-def shown(text):
+def number(text):
     """The number of a cell."""
     return float(text.replace("\u2212", "-").replace(" %", ""))
 
@@ -69,19 +69,19 @@ def test_a_post(tab, served):
     tab.goto(str(client.base_url))
     tab.get_by_label("Text").fill(TEXTS[1])
     tab.get_by_role("button", name="Predict").click()
-    told = client.post("/v1/explain", json={"text": TEXTS[1], "terms": 12}).json()
+    result = client.post("/v1/explain", json={"text": TEXTS[1], "terms": 12}).json()
     tab.wait_for_selector("#why:not([hidden])")
-    assert told["prediction"]["label"] in tab.get_by_role("status").inner_text()
+    assert result["prediction"]["label"] in tab.get_by_role("status").inner_text()
     rows = tab.locator("#prediction tbody tr").all_inner_texts()
-    assert [row.split("\t")[0].strip() for row in rows] == [c["name"] for c in told["prediction"]["classes"]]
-    for row, c in zip(rows, told["prediction"]["classes"], strict=True):
-        assert shown(row.split("\t")[-1]) == pytest.approx(100 * c["proba"], abs=0.051)
-    (decision,) = told["decisions"]
+    assert [row.split("\t")[0].strip() for row in rows] == [c["name"] for c in result["prediction"]["classes"]]
+    for row, c in zip(rows, result["prediction"]["classes"], strict=True):
+        assert number(row.split("\t")[-1]) == pytest.approx(100 * c["proba"], abs=0.051)
+    (decision,) = result["decisions"]
     words = tab.locator("#decision tbody tr th").all_inner_texts()
     assert words == [term["name"] for term in decision["terms"]]
     numbers = tab.locator("#decision td.number:last-child").all_inner_texts()
-    assert shown(numbers[-1]) == pytest.approx(decision["decision"], abs=1e-3)
-    assert sum(map(shown, numbers[:-1])) == pytest.approx(shown(numbers[-1]), abs=2e-3)
+    assert number(numbers[-1]) == pytest.approx(decision["decision"], abs=1e-3)
+    assert sum(map(number, numbers[:-1])) == pytest.approx(number(numbers[-1]), abs=2e-3)
     assert "optimal" in tab.locator("#certificate").inner_text()
 
 
@@ -107,7 +107,7 @@ def test_numbers_by_keyboard_and_with_a_token(tab, served):
     tab.get_by_label("Decision between").select_option("versicolor against virginica")
     rows = tab.locator("#decision tbody tr th").all_inner_texts()
     assert all(re.fullmatch(r"training row \d+ \((versicolor|virginica)\)", row) for row in rows)
-    tab.wrong[:] = [line for line in tab.wrong if "401" not in line]  # Chromium tells of the first answer
+    tab.errors[:] = [line for line in tab.errors if "401" not in line]  # Chromium reports the first response
 
 
 def test_a_model_that_is_replaced(tab, tmp_path):
@@ -125,7 +125,7 @@ def test_a_model_that_is_replaced(tab, tmp_path):
         assert "Decision value" in tab.locator("#prediction thead").inner_text()  # no probabilities any more
 
 
-def test_the_interface_is_shown(tab, served):
+def test_the_api_is_shown(tab, served):
     tab.goto(f"{served['text'].base_url}/docs")
     tab.get_by_text("Predict the newsgroup of a post").wait_for()
     paths = set(served["text"].get("/openapi.json").json()["paths"])
@@ -133,8 +133,8 @@ def test_the_interface_is_shown(tab, served):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_letters_stand_out_in_both_schemes_and_narrow_pages_do_not_overflow(tab, served, scheme):
-    """A contrast of 4.5 at least, as guidelines for accessibility ask, and no sideways scrolling at 320 pixels."""
+def test_contrast_in_both_schemes_and_no_overflow_of_narrow_pages(tab, served, scheme):
+    """A contrast of at least 4.5, as the WCAG require, and no sideways scrolling at 320 pixels."""
     tab.emulate_media(color_scheme=scheme)
     tab.set_viewport_size({"width": 320, "height": 600})
     tab.goto(str(served["text"].base_url))
@@ -143,13 +143,13 @@ def test_letters_stand_out_in_both_schemes_and_narrow_pages_do_not_overflow(tab,
     tab.wait_for_selector("#why:not([hidden])")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 320
     cut = "[...document.querySelectorAll('.scroll')].filter((part) => part.scrollWidth > part.clientWidth).length"
-    assert tab.evaluate(cut) == 0  # numbers are seen whole
+    assert tab.evaluate(cut) == 0  # numbers are not cut off
     assert tab.evaluate(CONTRAST) >= 4.5
     unnamed = "[...document.querySelectorAll('input, textarea, select')].filter((f) => !f.labels.length).length"
     assert tab.evaluate(unnamed) == 0
 
 
-# The least contrast of a text and what is behind it.
+# The least contrast between a text and its background.
 CONTRAST = """() => {
   const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const light = (c) => 0.2126 * part(c[0]) + 0.7152 * part(c[1]) + 0.0722 * part(c[2]);

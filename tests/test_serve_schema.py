@@ -1,4 +1,4 @@
-"""The interface against its own description: random requests, good and bad, from the OpenAPI document."""
+"""The API against its OpenAPI document: random valid and invalid requests generated from it."""
 
 import contextlib
 import functools
@@ -19,28 +19,28 @@ CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": [*REFUSED,
 
 @schemathesis.serializer("application/x-ndjson")
 def lines(context, value):
-    """One line, or the bytes that are no line."""
+    """One line of NDJSON, or bytes as they are."""
     return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory):
-    """The descriptions of services by the name of the model, read from them."""
+    """A function of the name of a model: the OpenAPI document of a service for it."""
     with contextlib.ExitStack() as services:
 
         @functools.cache
-        def made(name):
+        def load(name):
             path = tmp_path_factory.mktemp("models") / "model.symsvm"
             symsvm.save(MODELS[name](), path)
             client = services.enter_context(serving(path, max_rows=20, max_body=100_000))
             config = schemathesis.Config.from_dict(CONFIG)
             return schemathesis.openapi.from_url(f"{client.base_url}/openapi.json", config=config)
 
-        yield made
+        yield load
 
 
 def holds(case):
-    """Every check, but that numbers too large for the model may be refused though the schema has them."""
+    """Run all checks; numbers that are too large for the model may be refused although the schema allows them."""
     answer = case.call()
     too_large = answer.status_code == 422 and answer.json()["error"]["code"] == "too_large"
     excluded = CHECKS.get_by_names(["positive_data_acceptance"]) if too_large else []
@@ -59,13 +59,13 @@ def explore(schema, examples):
 
 
 @pytest.mark.parametrize("name", ["text", "numbers"])
-def test_requests_from_the_description(schema, name):
+def test_requests_from_the_document(schema, name):
     explore(schema(name), 5)
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", MODELS)
-def test_many_requests_from_the_description(schema, name):
+def test_many_requests_from_the_document(schema, name):
     """Minutes: hundreds of requests to each operation of each kind of model."""
     explore(schema(name), 300)
