@@ -1,6 +1,6 @@
 """SOLVERS x PROBLEMS: a small problem of each kind with its optimum by the tests' own QP solver; who refuses which.
 
-`PAIRS` has every solver of `list_solvers()` with every problem of a kind that its card names.
+`PAIRS` has every solver of `list_solvers()` with every problem of a kind that its info names.
 """
 
 from collections.abc import Callable
@@ -146,15 +146,15 @@ KINKED = [loss for loss in LOSSES if not LOSSES[loss][2]]
 REFUSED = (
     {("smo-simplified", "no intercept"): "an equality"}
     | {("gradient-descent", f"{loss}, {bias} bias"): "jumps" for loss in KINKED for bias in ("embedded", "free")}
-    | {("stochastic-subgradient", f"{loss}, free bias"): "strong convexity" for loss in LOSSES}
+    | {("stochastic-subgradient", f"{loss}, free bias"): "strongly convex" for loss in LOSSES}
 )
 
-CARDS = {card.name: card for card in list_solvers()}
-PAIRS = [(name, case) for name, card in CARDS.items() for case in CASES if CASES[case].kind in card.problems]
+INFOS = {info.name: info for info in list_solvers()}
+PAIRS = [(name, case) for name, info in INFOS.items() for case in CASES if CASES[case].kind in info.problems]
 
 
 def stated(name, case):
-    """The tol that a solver's card promises for the kind of a problem."""
+    """The tol that a solver's info promises for the kind of a problem."""
     if name == "stochastic-subgradient":
         return 0.03
     return 1e-2 if name == "adagrad" and CASES[case].kind in ("primal", "lagrangian") else 1e-3

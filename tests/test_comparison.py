@@ -85,7 +85,7 @@ def test_problems_are_what_a_machine_can_be_trained_on(name, source, monkeypatch
 def test_every_algorithm_comes_near_the_optimum(mode):
     for name in ("overlapping", "sine"):
         entries = list(contest(problem(name), time_limit=20.0, mode=mode))
-        assert {card.name for card in list_solvers("dual")} <= {e.algorithm for e in entries}
+        assert {info.name for info in list_solvers("dual")} <= {e.algorithm for e in entries}
         for e in entries:
             assert e.excess >= -1e-8, e
             assert e.excess < 0.1 or e.algorithm == "perceptron", e  # which minimises something else

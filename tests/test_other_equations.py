@@ -31,9 +31,8 @@ from symsvm.objectives import PerceptronRisk, dual, lagrangian, losses, primal, 
 from symsvm.objectives.certificate import certify_svc, infeasibility
 from symsvm.objectives.sums import each
 from symsvm.paper.dictionary import OTHERS
-from symsvm.solvers.qp.clarabel import interior_point
-from symsvm.solvers.qp.primal_qp import quadratic_program
-from symsvm.solvers.textbook.maximal_violating_pair import row
+from symsvm.solvers.qp.quadratic_programming import interior_point, primal_quadratic_program
+from symsvm.solvers.textbook.maximal_violating_pair import hessian_row
 
 SIGMA, C, B, EPSILON = 0.8, 1.5, 0.3, 0.2
 PROBLEM = PROBLEMS["overlapping"]
@@ -79,7 +78,7 @@ def graphs(lam, X, y, Z):
         "002:2.4": [tube],
         "002:2.11": [lagrangian.mu(lam, C)],
         "002:2.12": [lagrangian.mu(lam, C)],
-        "002:3.1": [row(CSVC(lam, X, y, C, kernel), pt.constant(2))],
+        "002:3.1": [hessian_row(CSVC(lam, X, y, C, kernel), pt.constant(2))],
         "002:3.2": [linear(X, Z)],
         "002:3.3": [Polynomial(degree=3, gamma=0.7, coef0=1.1)(X, Z)],
         "002:3.4": [kernel(X, Z), RBF.from_gamma(1 / (2 * SIGMA**2))(X, Z)],
@@ -214,7 +213,7 @@ def test_the_soft_margin_and_its_intercept():
     X, y = PROBLEM.X, PROBLEM.y
     found = soft_margin(X, y, C)
     assert infeasibility(found.lam, 0.0, C, (y, 0.0)) <= 1e-12  # 1.13
-    P, q, G, h = quadratic_program(PrimalRisk(X, y, C, "hinge", bias="free"))
+    P, q, G, h = primal_quadratic_program(PrimalRisk(X, y, C, "hinge", bias="free"))
     u = np.r_[found.theta, found.b, found.xi]
     assert (G @ u - h).max() < 1e-7
     assert 0.5 * u @ (P @ u) + q @ u == pytest.approx(oracles.f0(found.theta, found.xi, C))
@@ -250,7 +249,7 @@ def test_regression():
     assert qp.total.tolist() == [0.0]
 
     risk = PrimalRisk(X, TARGETS, C, "epsilon_insensitive", epsilon=EPSILON, bias="free")
-    found = interior_point(*quadratic_program(risk))
+    found = interior_point(*primal_quadratic_program(risk))
     theta, b, xi = found.v[:3], found.v[3], found.v[4:]
     exact = solve(objective, tol=1e-9)
     beta = qp.weights(exact.lam)
@@ -279,7 +278,7 @@ def test_steps_of_smo_are_those_of_algorithm_1():
     program = compile(KernelDual(QuadraticProgram.c_svc(y, C), X, RBF(SIGMA)), "smo", mode="FAST_COMPILE")
     alpha, g = np.zeros(m), np.ones(m)
     low, high = [min(0.0, y_i * C) for y_i in y], [max(0.0, y_i * C) for y_i in y]
-    for (z, _, _, _), _ in zip(program.steps(program.first()), range(15), strict=False):
+    for (z, _, _, _), _ in zip(program.steps(program.initial_state()), range(15), strict=False):
         np.testing.assert_allclose(z, y * alpha, atol=1e-10)
         i = max((n for n in range(m) if y[n] * alpha[n] < high[n]), key=lambda n: y[n] * g[n])
         j = min((n for n in range(m) if low[n] < y[n] * alpha[n]), key=lambda n: y[n] * g[n])

@@ -12,14 +12,14 @@ from symsvm import (
     Linear,
     QuadraticProgram,
     compile,
+    fit_kernel_perceptron,
+    fit_perceptron,
     hard_margin,
-    kernel_perceptron,
-    perceptron,
     solve,
 )
 from symsvm.objectives import PerceptronRisk
 from symsvm.solvers import KernelPerceptron, Perceptron
-from symsvm.solvers.textbook.perceptrons import novikoff
+from symsvm.solvers.textbook.perceptron import novikoff
 
 RNG = np.random.default_rng(1)
 CORNERS = RNG.normal(size=(80, 2))
@@ -38,7 +38,7 @@ def blobs(n=1000):
 def test_the_blobs_are_learnt_from_all_thirty_starts(mode):
     X, y = blobs()
     for start in RNG.normal(size=(30, 3)):
-        found = perceptron(X, y, start=start, mode=mode)
+        found = fit_perceptron(X, y, start=start, mode=mode)
         assert found.status == "optimal"
         assert (y * (X @ found.theta[:2] + found.theta[2]) > 0).all()
         np.testing.assert_allclose(found.theta[:2], start[:2] + (found.lam * y) @ X)
@@ -46,7 +46,7 @@ def test_the_blobs_are_learnt_from_all_thirty_starts(mode):
 
 def test_mistakes_keep_novikoffs_bound():
     X, y = blobs(200)
-    found = perceptron(X, y, mode="FAST_COMPILE")
+    found = fit_perceptron(X, y, mode="FAST_COMPILE")
     assert found.mistakes == found.lam.sum()
     # The best margin through 0 of points with a last feature 1: no intercept besides.
     Z = np.hstack([X, np.ones((400, 1))])
@@ -80,7 +80,7 @@ def test_it_stops_and_proves_that_nothing_separates(kernel):
 
 def test_it_says_when_passes_were_too_few():
     X, y = blobs(50)
-    found = perceptron(X, y, start=[-1e3, -1e3, 0.0], max_passes=1, mode="FAST_COMPILE")
+    found = fit_perceptron(X, y, start=[-1e3, -1e3, 0.0], max_passes=1, mode="FAST_COMPILE")
     assert (found.status, found.separable, found.proof) == ("feasible", True, None)
 
 
@@ -90,8 +90,8 @@ def product(x):
 
 @pytest.mark.parametrize("mode", ["JAX", pytest.param("NUMBA", marks=pytest.mark.slow)])
 def test_features_and_kernels_separate_what_lines_do_not(mode):
-    by_features = perceptron(CORNERS, PARITY, features=product, mode=mode)
-    by_kernel = kernel_perceptron(CORNERS, PARITY, RBF(1.0), mode=mode)
+    by_features = fit_perceptron(CORNERS, PARITY, features=product, mode=mode)
+    by_kernel = fit_kernel_perceptron(CORNERS, PARITY, RBF(1.0), mode=mode)
     assert by_features.status == by_kernel.status == "optimal"
     assert by_kernel.theta is None
     Phi = np.column_stack([CORNERS, CORNERS[:, 0] * CORNERS[:, 1], np.ones(80)])
@@ -107,7 +107,7 @@ def test_passes_are_the_seeds_loops(features):
     Z = np.column_stack([Z, np.ones(80)])
     program = compile(PerceptronRisk(CORNERS, PARITY, features=features), "perceptron", mode="FAST_COMPILE")
     theta = np.zeros(Z.shape[1])
-    for (before, W, wrong, after), _ in zip(program.steps(program.first()), range(4), strict=False):
+    for (before, W, wrong, after), _ in zip(program.steps(program.initial_state()), range(4), strict=False):
         np.testing.assert_allclose(before, theta, atol=1e-12)
         assert pytest.approx(sum(max(0.0, -y * (theta @ z)) for z, y in zip(Z, PARITY, strict=True))) == W
         missed = []
@@ -122,8 +122,8 @@ def test_passes_are_the_seeds_loops(features):
 def test_the_linear_kernel_makes_the_same_mistakes():
     X, y = blobs(40)
     first, second = (
-        perceptron(X, y, mode="FAST_COMPILE"),
-        kernel_perceptron(X, y, Linear(), mode="FAST_COMPILE"),
+        fit_perceptron(X, y, mode="FAST_COMPILE"),
+        fit_kernel_perceptron(X, y, Linear(), mode="FAST_COMPILE"),
     )
     np.testing.assert_array_equal(first.lam, second.lam)
 
@@ -131,9 +131,9 @@ def test_the_linear_kernel_makes_the_same_mistakes():
 def test_bad_input_and_bad_pairs():
     X, y = blobs(5)
     with pytest.raises(ValueError, match="start must hold 3 weights"):
-        perceptron(X, y, start=[1.0])
+        fit_perceptron(X, y, start=[1.0])
     with pytest.raises(ValueError, match="max_passes must be at least 1"):
-        perceptron(X, y, max_passes=0)
+        fit_perceptron(X, y, max_passes=0)
     with pytest.raises(ValueError, match="features or a kernel, not both"):
         PerceptronRisk(X, y, features=product, kernel=Linear())
     with pytest.raises(ValueError, match="a vector of known length"):

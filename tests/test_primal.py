@@ -143,7 +143,9 @@ def test_equations_of_the_seed(mode):
         np.testing.assert_allclose(next(values), P, rtol=1e-10)
         np.testing.assert_allclose(next(values), g, rtol=1e-8, atol=1e-10)
     steps = compile(risk("hinge", "free"), AdaGrad(0.1, average=False), mode="FAST_COMPILE")
-    (_, _, g, new), (_, _, h, newer) = (step for step, _ in zip(steps.steps(steps.first(v)), range(2), strict=False))
+    (_, _, g, new), (_, _, h, newer) = (
+        step for step, _ in zip(steps.steps(steps.initial_state(v)), range(2), strict=False)
+    )
     np.testing.assert_allclose(new, v - 0.1 * g / np.sqrt(g**2))
     np.testing.assert_allclose(newer, new - 0.1 * h / np.sqrt(g**2 + h**2))
 

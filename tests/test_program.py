@@ -296,7 +296,7 @@ def test_bad_objectives_say_what_is_wrong():
     for arguments, message in [
         ({"alpha": -1.0}, "alpha must be positive"),
         ({"alpha": 1.0, "projection": "none"}, "projection must be one of 'exact', 'paper', got 'none'"),
-        ({"projection": "paper"}, "alpha=None measures its steps against W"),
+        ({"projection": "paper"}, "alpha=None finds the step size from W and needs beta=0"),
     ]:
         with pytest.raises(ValueError, match=message):
             ProjectedGradient(**arguments)

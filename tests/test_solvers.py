@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from optima import CARDS, CASES, DUALS, KERNEL, PAIRS, REFUSED, TARGETS, X, Y, meets, stated
+from optima import CASES, DUALS, INFOS, KERNEL, PAIRS, REFUSED, TARGETS, X, Y, meets, stated
 from problems import KERNELS, MODES
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
@@ -30,17 +30,17 @@ from symsvm import (
 )
 from symsvm.compiler.functions import function
 from symsvm.solvers.registry import SOLVERS
-from symsvm.solvers.solver_info import PROBLEMS as KINDS
-from symsvm.solvers.textbook.simplified_smo import drawn
+from symsvm.solvers.solver import PROBLEMS as KINDS
+from symsvm.solvers.textbook.simplified_smo import random_index
 
-NAMES = [card.name for card in list_solvers("dual")]
+NAMES = [info.name for info in list_solvers("dual")]
 # Those with a JAX test of their own, to the optimum, are in test_accelerated_gradient and test_equations.
 ELSEWHERE = ("accelerated-gradient", "projected-gradient")
-STEPS = [card.name for card in list_solvers("dual") if "jax" in card.backends and card.name not in ELSEWHERE]
+STEPS = [info.name for info in list_solvers("dual") if "jax" in info.backends and info.name not in ELSEWHERE]
 
 
 def meets_the_optimum(name, case, mode):
-    """A solver of a suitable problem ends at its optimum, to the accuracy that the card states, or says whom to ask."""
+    """A solver of a suitable problem ends at its optimum, to the accuracy that the info states, or says whom to ask."""
     objective, tol = CASES[case].make(), stated(name, case)
     if (name, case) in REFUSED:
         with pytest.raises(ValueError, match=rf"{REFUSED[name, case]}.*use '"):
@@ -54,10 +54,10 @@ def meets_the_optimum(name, case, mode):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "name", "case"),
-    [(mode, name, case) for mode in MODES for name, case in PAIRS if mode.lower() in CARDS[name].backends],
+    [(mode, name, case) for mode in MODES for name, case in PAIRS if mode.lower() in INFOS[name].backends],
 )
 def test_solvers_x_problems(mode, name, case):
-    """All of them, on every backend that a card names: some minutes of compilation."""
+    """All of them, on every backend that a info names: some minutes of compilation."""
     meets_the_optimum(name, case, mode)
 
 
@@ -82,7 +82,7 @@ def test_some_solvers_x_problems(name, case, mode):
 
 
 def test_every_kind_of_problem_and_every_solver_has_a_pair():
-    assert {name for name, _ in PAIRS} == {card.name for card in list_solvers()}
+    assert {name for name, _ in PAIRS} == {info.name for info in list_solvers()}
     assert {CASES[case].kind for _, case in PAIRS} == set(KINDS)
     assert set(REFUSED) <= set(PAIRS)
 
@@ -160,7 +160,7 @@ def test_simplified_smo_rests_where_passes_change_nothing():
 
 def test_draws_are_even_and_the_same_everywhere():
     n = pt.dvector("n")
-    graph = drawn(n, pt.constant(7.0), 50)
+    graph = random_index(n, pt.constant(7.0), 50)
     first, second = (np.asarray(function([n], graph, mode=mode)(np.arange(20_000.0))) for mode in ("NUMBA", "JAX"))
     np.testing.assert_array_equal(first, second)
     counts = np.bincount(first, minlength=50)
@@ -214,25 +214,25 @@ def test_a_missing_qp_solver_is_one_sentence(monkeypatch):
 # ---- names
 
 
-def test_cards_say_what_there_is():
-    cards = list_solvers()
-    names = [card.name for card in cards]
+def test_infos_describe_every_solver():
+    infos = list_solvers()
+    names = [info.name for info in infos]
     assert {"decomposition", "smo", "smo-simplified", "qp", "accelerated-gradient", "projected-gradient"} <= set(names)
     assert len(set(names)) == len(names) == len(SOLVERS)
-    table = str(cards)
-    for card in cards:
-        assert card.name in table
-        assert set(card.problems) <= set(KINDS)
-        assert set(card.backends) <= {"numba", "jax"}
-        assert all((card.equation, card.reference, card.accuracy))
-    assert {card.name for card in list_solvers("primal")} < set(names)
+    table = str(infos)
+    for info in infos:
+        assert info.name in table
+        assert set(info.problems) <= set(KINDS)
+        assert set(info.backends) <= {"numba", "jax"}
+        assert all((info.equation, info.reference, info.accuracy))
+    assert {info.name for info in list_solvers("primal")} < set(names)
     with pytest.raises(ValueError, match="problem must be one of 'dual'"):
         list_solvers("dula")
 
 
 def test_unknown_names_and_unsuitable_pairs_say_what_to_do():
     objective = KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, KERNEL)
-    with pytest.raises(ValueError, match="got 'smo-simplifed'; 'smo-simplified'\\?"):
+    with pytest.raises(ValueError, match="got 'smo-simplifed'; did you mean 'smo-simplified'\\?"):
         solve(objective, "smo-simplifed")
     with pytest.raises(ValueError, match="'smo' is for dual problems, and this is a primal .*: use 'adagrad'"):
         solve(PrimalRisk(X, Y), "smo")

@@ -14,7 +14,7 @@ from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomput
 from symsvm.objectives import KernelDual
 from symsvm.solvers import Decomposition, QuadraticProgramming, compile
 from symsvm.solvers.decomposition.dual_program import solve_dual
-from symsvm.solvers.registry import chosen
+from symsvm.solvers.registry import choose_solver
 
 __all__ = ["KernelEstimator"]
 
@@ -130,7 +130,7 @@ class KernelEstimator(CertifiedEstimator):
 
     def _solve(self, program, gram, reuse=None):
         """Solve one program with the solver that was asked for; `reuse` hands on the working set of the fast one."""
-        solver = chosen(self.solver, KernelDual.problem)
+        solver = choose_solver(self.solver, KernelDual.problem)
         limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
         if isinstance(solver, Decomposition):
             limits |= {"is_psd": gram.kernel.is_psd, "verbose": int(self.verbose), "reuse": reuse, **solver.options}

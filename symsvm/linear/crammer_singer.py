@@ -17,7 +17,7 @@ from symsvm.linear.face import close, face_descent
 from symsvm.linear.linear_solution import LinearSolution, follow
 from symsvm.linear.rows import FAST, Rows
 from symsvm.linear.solve_linear import checked_C
-from symsvm.solvers.program import checked_run
+from symsvm.solvers.program import check_run_arguments
 
 __all__ = ["solve_crammer_singer"]
 
@@ -234,7 +234,7 @@ def solve_crammer_singer(
     >>> (X @ solution.w + solution.intercept).argmax(axis=1).tolist(), solution.certificate.status
     ([0, 1, 2], 'optimal')
     """
-    tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
+    tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
     s = number(intercept_scaling, "intercept_scaling", positive=True) if intercept else 0.0
     rows = X if isinstance(X, Rows) and X.s == s else Rows(X.X if isinstance(X, Rows) else X, s)
     y, C = np.asarray(y), checked_C(C, rows.n)

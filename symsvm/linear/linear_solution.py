@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from symsvm.solvers.convergence import warn_not_converged
-from symsvm.solvers.program import Info, traced
+from symsvm.solvers.solution import Info, collect_trace
 
 __all__ = ["LinearSolution", "follow"]
 
@@ -113,7 +113,7 @@ def follow(stages, measure, *, tol, max_iter, time_limit, callback, last=None):
         relative = measure.gap / measure.primal if measure.primal > 0 else np.inf
         reached = f"a relative gap of {relative:.2g} and a violation of {measure.violation:.2g}, where tol={tol:g}"
         warn_not_converged(stopped, total, reached, ["Scale the features, lower C or allow more iterations."])
-    return best, stopped, total, traced(infos), ", ".join(names)
+    return best, stopped, total, collect_trace(infos), ", ".join(names)
 
 
 def _wish(callback, info):

@@ -31,7 +31,7 @@ from symsvm.linear.polish import polish
 from symsvm.linear.rows import Rows
 from symsvm.linear.sparse_weights import column_descent, proximal_newton
 from symsvm.linear.working_sets import working_sets
-from symsvm.solvers.program import checked_run
+from symsvm.solvers.program import check_run_arguments
 
 __all__ = ["solve_linear"]
 
@@ -78,7 +78,7 @@ def solve_linear(
     >>> solution.w.round(4).tolist(), round(solution.b, 4), solution.certificate.status
     ([1.3333], 0.3333, 'optimal')
     """
-    tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
+    tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
     choice(loss, "loss", LOSSES), choice(penalty, "penalty", ("l2", "l1"))
     s = number(intercept_scaling, "intercept_scaling", positive=True) if intercept else 0.0
     if penalty == "l1" and not loss.startswith("squared"):

@@ -17,7 +17,7 @@ from symsvm.solvers import Decomposition
 from symsvm.solvers.decomposition.dual_program import solve_dual
 from symsvm.solvers.decomposition.parameters import DEFAULTS
 from symsvm.solvers.decomposition.working_set import WorkingSet, WorkingSetReuse, padded
-from symsvm.solvers.registry import chosen
+from symsvm.solvers.registry import choose_solver
 
 __all__ = ["Session", "Stopped", "can_share", "shared"]
 
@@ -35,7 +35,7 @@ def can_share(machine):
     if not isinstance(machine.kernel, (str, Kernel)):
         return False
     try:
-        return isinstance(chosen(machine.solver, KernelDual.problem), Decomposition)
+        return isinstance(choose_solver(machine.solver, KernelDual.problem), Decomposition)
     except (TypeError, ValueError):  # its fit will say so
         return False
 
@@ -155,7 +155,7 @@ class _Shared:
 
     def _solve(self, program, gram, reuse=None):
         max_iter = None if self.max_iter == -1 else self.max_iter
-        options = chosen(self.solver, KernelDual.problem).options
+        options = choose_solver(self.solver, KernelDual.problem).options
         return self._session.solve(
             program, gram, tol=self.tol, max_iter=max_iter, time_limit=self.time_limit, **options
         )

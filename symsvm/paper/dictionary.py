@@ -152,7 +152,7 @@ OTHERS = {
     "002:2.2": Equation("the epsilon-insensitive loss", ("objectives.losses.epsilon_insensitive",)),
     "002:2.3": Equation("its subgradient, a sign", ("objectives.losses.epsilon_insensitive",)),
     "002:2.4": Equation("slack above and below the tube", ("objectives.losses.epsilon_insensitive",)),
-    "002:2.5": Equation("the primal of regression", ("solvers.qp.primal_qp.quadratic_program",)),
+    "002:2.5": Equation("the primal of regression", ("solvers.qp.quadratic_programming.primal_quadratic_program",)),
     "002:2.6": Equation("the primal of regression", ("objectives.primal_risk.risk", "objectives.PrimalRisk")),
     "002:2.7": Equation("with the squared loss", ("objectives.losses.squared_epsilon_insensitive",)),
     "002:2.9": Equation("theta of regression", ("objectives.QuadraticProgram.weights",)),
@@ -165,7 +165,7 @@ OTHERS = {
     "002:2.16": Equation("prediction", ("estimators.SVR.predict",)),
     "002:2.17": Equation("the intercept of one support vector", ("objectives.QuadraticProgram.multipliers",)),
     "002:2.18": Equation("the mean over support vectors", ("objectives.QuadraticProgram.multipliers",)),
-    "002:3.1": Equation("the matrix of the dual", ("solvers.textbook.maximal_violating_pair.row",)),
+    "002:3.1": Equation("the matrix of the dual", ("solvers.textbook.maximal_violating_pair.hessian_row",)),
     "002:3.2": Equation("the linear kernel", ("kernels.Linear",)),
     "002:3.3": Equation("the polynomial kernel", ("kernels.Polynomial",)),
     "002:3.4": Equation("the Gaussian kernel", ("kernels.RBF", "kernels.RBF.from_gamma")),
@@ -204,5 +204,8 @@ OTHERS = {
     "003:26": Equation("the decision function over a kernel", ("objectives.dual.decision",)),
     "003:28": Equation("the empirical risk", ("objectives.primal_risk.risk",)),
     "003:29": Equation("the hinge loss is the least slack", ("objectives.losses.hinge", "objectives.primal.slack")),
-    "003:30": Equation("the soft margin", ("solvers.qp.margins.soft_margin", "solvers.qp.primal_qp.quadratic_program")),
+    "003:30": Equation(
+        "the soft margin",
+        ("solvers.qp.margins.soft_margin", "solvers.qp.quadratic_programming.primal_quadratic_program"),
+    ),
 }

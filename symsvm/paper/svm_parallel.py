@@ -149,7 +149,7 @@ class SVM_parallel:
         if alpha >= limit:
             self._warn(f"alpha={alpha:g} is not below the largest stable step 2 / lambda_max = {limit:.4g}")
         history = []
-        steps = islice(self._program.steps(self._program.first()), max_iters)
+        steps = islice(self._program.steps(self._program.initial_state()), max_iters)
         # On a terminal only: disable=None asks tqdm to look.
         for _, W, _, new in tqdm(steps, total=max_iters, desc="W", disable=None, file=sys.stderr, leave=False):
             history.append(W)

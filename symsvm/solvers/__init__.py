@@ -1,4 +1,10 @@
-"""Solvers: one algorithm a file, each a pair of graph builders (init, step) or a decomposition over a kernel."""
+"""Solvers, and what they run on: `compile` and `solve`, `Program`, `Solution`, the registry.
+
+The packages: `decomposition` (the default for kernel duals), `first_order` (gradient methods, one graph a step),
+`textbook` (SMO and perceptrons as the source documents write them), `qp` (a general interior-point method). Each
+algorithm has a file of its own. Solvers import objectives, the compiler and evaluation; `linear`, the paper's class,
+the estimators and everything above may import solvers.
+"""
 
 from symsvm.solvers.decomposition.dual_program import Decomposition, path
 from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
@@ -6,21 +12,24 @@ from symsvm.solvers.first_order.adagrad import AdaGrad
 from symsvm.solvers.first_order.gradient_descent import GradientDescent
 from symsvm.solvers.first_order.projected_gradient import ProjectedGradient
 from symsvm.solvers.first_order.stochastic_subgradient import StochasticSubgradient
-from symsvm.solvers.program import Program, Solution
+from symsvm.solvers.program import Program
 from symsvm.solvers.qp.margins import hard_margin, soft_margin
 from symsvm.solvers.qp.quadratic_programming import QuadraticProgramming
 from symsvm.solvers.registry import compile, list_solvers, solve
+from symsvm.solvers.solution import Callback, Info, Solution
+from symsvm.solvers.solver import Solver, SolverInfo
 from symsvm.solvers.textbook.maximal_violating_pair import MaximalViolatingPair
-from symsvm.solvers.textbook.perceptron import KernelPerceptron, Perceptron
-from symsvm.solvers.textbook.perceptrons import kernel_perceptron, perceptron
+from symsvm.solvers.textbook.perceptron import KernelPerceptron, Perceptron, fit_kernel_perceptron, fit_perceptron
 from symsvm.solvers.textbook.relaxation import relax
 from symsvm.solvers.textbook.simplified_smo import SimplifiedSMO
 
 __all__ = [
     "AcceleratedGradient",
     "AdaGrad",
+    "Callback",
     "Decomposition",
     "GradientDescent",
+    "Info",
     "KernelPerceptron",
     "MaximalViolatingPair",
     "Perceptron",
@@ -29,13 +38,15 @@ __all__ = [
     "QuadraticProgramming",
     "SimplifiedSMO",
     "Solution",
+    "Solver",
+    "SolverInfo",
     "StochasticSubgradient",
     "compile",
+    "fit_kernel_perceptron",
+    "fit_perceptron",
     "hard_margin",
-    "kernel_perceptron",
     "list_solvers",
     "path",
-    "perceptron",
     "relax",
     "soft_margin",
     "solve",

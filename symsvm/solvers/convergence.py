@@ -1,45 +1,89 @@
-"""Shortfall: what a run that ends before its tolerance, or at an optimum that is of no use, tells its caller."""
+"""How a run reports its convergence: a warning where it ends before its tolerance, and a progress bar."""
 
+from __future__ import annotations
+
+import inspect
+import math
 import sys
 import warnings
+from typing import TYPE_CHECKING
 
-__all__ = ["warn_convergence", "warn_not_converged"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-# What stopped a run -> how a sentence goes on.
-_WHY = {
+    from symsvm.solvers.solution import Info
+
+__all__ = ["ProgressBar", "warn_convergence", "warn_not_converged"]
+
+# `Solution.stopped` -> the words of the warning.
+_REASONS = {
     "max_iter": "after max_iter={n_iter} iterations",
     "time_limit": "at the time limit",
     "callback": "by the callback",
     "interrupt": "by an interrupt",
-    "stalled": "where rounding leaves no step that helps",
-    "diverged": "before a step to where the objective is not finite",
+    "stalled": "because there is no further progress at float64 precision,",
+    "diverged": "because the objective of the next point is not finite,",
 }
 
 
-def warn_not_converged(stopped, n_iter, reached, advice):
-    """Warn of a run that ended short of its tolerance.
+def warn_not_converged(stopped: str, n_iter: int, reached: str, advice: Iterable[str]) -> None:
+    """Warn that a run ended before its tolerance.
 
     Parameters
     ----------
-    stopped, n_iter : why and when the run ended, as a `Solution` says it.
-    reached : what the point has, and what was asked for: "a violation of 0.1, above tol=0.001".
-    advice : sentences about what to do.
+    stopped, n_iter : why and when the run ended, as in a `Solution`.
+    reached : what the point has and what was asked for, such as "a violation of 0.1, above tol=0.001".
+    advice : sentences that say what to do.
     """
-    why = _WHY[stopped].format(n_iter=n_iter)
-    text = " ".join([f"stopped {why} with {reached}; the point is feasible.", *advice])
-    warn_convergence(text)
+    reason = _REASONS[stopped].format(n_iter=n_iter)
+    warn_convergence(" ".join([f"stopped {reason} with {reached}; the point is feasible.", *advice]))
 
 
-def warn_convergence(text):
-    """Raise a ConvergenceWarning at the line that called symsvm."""
+def warn_convergence(text: str) -> None:
+    """Issue a ConvergenceWarning that points at the line that called symsvm."""
     from sklearn.exceptions import ConvergenceWarning
 
-    warnings.warn(text, ConvergenceWarning, stacklevel=_caller())
+    warnings.warn(text, ConvergenceWarning, stacklevel=_caller_level())
 
 
-def _caller():
-    """The number of frames up to the first one outside this package, for a warning to point at."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm":
+def _caller_level() -> int:
+    """The `stacklevel` of the first frame outside this package."""
+    frame, level = inspect.currentframe(), 0
+    while (
+        frame is not None
+        and frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm"
+    ):
         frame, level = frame.f_back, level + 1
     return level
+
+
+class ProgressBar:
+    """A bar from the first violation to tol, on a logarithmic scale, with the gap and the support vectors.
+
+    It is drawn on a terminal only.
+    """
+
+    def __init__(self, tol: float) -> None:
+        from tqdm import tqdm
+
+        layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed}{postfix}"
+        self._bar = tqdm(total=1.0, desc="symsvm", bar_format=layout, file=sys.stderr, disable=None, leave=True)
+        self._tol, self._first = tol, None
+
+    def show(self, info: Info) -> None:
+        """Draw an `Info`."""
+        if self._first is None:
+            self._first = max(info.violation, 2 * self._tol)
+        share = math.log(self._first / max(info.violation, self._tol)) / math.log(self._first / self._tol)
+        self._bar.n = max(self._bar.n, min(1.0, share))
+        text = [f"iteration {info.iteration}", f"violation {info.violation:.1e}"]
+        if info.gap is not None:
+            text.append(f"gap {info.gap:.1e}")
+        if info.free is not None and info.bounded is not None:
+            text.append(f"{info.free + info.bounded} support vectors")
+        self._bar.set_postfix_str(", ".join(text))
+
+    def close(self) -> None:
+        """End the drawing; the last state stays visible."""
+        self._bar.close()

@@ -1,9 +1,12 @@
-"""Program: an objective and a solver, compiled; and the one loop of the library."""
+"""An objective and a solver, compiled: `Program`, whose `run` is the loop of the solvers that consist of steps."""
 
-import functools
+# pyright: reportAttributeAccessIssue=false
+# (PyTensor's variables get `ndim` and `data` from types that pyright cannot infer.)
+
+from __future__ import annotations
+
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
@@ -17,85 +20,59 @@ from symsvm.compiler.lifting import MEMORY, TILE
 from symsvm.compiler.step_functions import step_functions
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import Objective
+from symsvm.solvers.solution import Info, Solution, collect_trace
 
-__all__ = ["Info", "Program", "Solution", "check_names", "checked_run", "traced", "values_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
-# Arguments of Program.run that a free input cannot be called by.
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array
+    from symsvm.solvers.solution import Callback
+    from symsvm.solvers.solver import Solver
+
+__all__ = ["Program", "check_input_names", "check_run_arguments", "input_values"]
+
+# The arguments of Program.run, which no free input may have as its name.
 _RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
-
-
-@dataclass(frozen=True)
-class Info:
-    """The diagnostics of one iteration, at the point before its step; what a callback receives.
-
-    Attributes
-    ----------
-    iteration, seconds : steps so far, time since the run began.
-    W, violation, gap : the objective, the largest KKT violation, the duality gap (None where no primal is known).
-    free, bounded : how many support vectors are between their bounds and at one; None where nobody counted.
-    rows : kernel rows computed so far, entries / m; None where nobody counted.
-    problem : which of its problems an estimator is at, from 0; None in the run of one alone.
-    """
-
-    iteration: int
-    seconds: float
-    W: float
-    violation: float
-    gap: float | None = None
-    free: int | None = None
-    bounded: int | None = None
-    rows: float | None = None
-    problem: int | None = None
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a run returns, whatever stopped it.
-
-    Attributes
-    ----------
-    lam : the point.
-    b : the multiplier of the equality (the intercept of a classifier), None without one, an array for several.
-    feasible : lam itself if it is feasible, else its projection onto the feasible set.
-    stopped : why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `diverged` (the next W would
-        not be finite; lam is the last point before), `stalled` (rounding leaves no step that changes anything) or
-        `rest` (the solver's own rule finds nothing to change).
-    n_iter : the number of steps.
-    trace : arrays, an entry an iteration: `iteration`, `seconds`, `W`, `violation` and what else an `Info` holds.
-    certify : the function that makes the certificate.
-    program : the `QuadraticProgram` that was solved, where there is one; a later run may start from it.
-    """
-
-    lam: np.ndarray = field(repr=False)
-    b: float | np.ndarray | None
-    feasible: np.ndarray = field(repr=False)
-    stopped: str
-    n_iter: int
-    trace: dict = field(repr=False)
-    certify: Callable = field(repr=False)
-    program: object = field(default=None, repr=False)
-
-    @functools.cached_property
-    def certificate(self):
-        """The `Certificate` of lam in float64, computed from the data when it is first read."""
-        return self.certify()
-
-    @property
-    def W(self):
-        """The objective at lam, from the certificate."""
-        return self.certificate.W
-
-
-def traced(infos):
-    """The arrays of a list of `Info`, without the entries that nobody counted."""
-    names = [f.name for f in fields(Info) if getattr(infos[0], f.name) is not None]
-    return {name: np.array([getattr(info, name) for info in infos]) for name in names}
+_MAX_ITER = 1000  # for solvers that state no limit of their own
 
 
 class Program:
-    """An objective and a solver, compiled for one backend; see `compile`."""
+    """An objective and a solver, compiled for one backend; `compile` makes one.
 
-    def __init__(self, objective, solver, *, mode=None, memory=None, dtype=None):
+    Parameters
+    ----------
+    objective : Objective
+        The problem.
+    solver : Solver
+        The algorithm, such as `ProjectedGradient()`.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (default), "JAX" or another PyTensor mode.
+    memory : int, optional
+        The bytes that arrays beside the data may take, 1 GiB by default.
+    dtype : {"float32", "float64"}, optional
+        The type to compute in, by default that of the objective.
+
+    Attributes
+    ----------
+    inputs : list of TensorVariable
+        The free inputs of the objective, which are arguments of `run`.
+    given : list of TensorVariable
+        All variables that a run gives values to: inputs, shared variables, numbers.
+    functions : StepFunctions
+        The compiled functions.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        solver: Solver,
+        *,
+        mode: Any = None,
+        memory: int | None = None,
+        dtype: str | None = None,
+    ) -> None:
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
         if isinstance(solver, type) or not all(hasattr(solver, name) for name in ("start", "init", "step")):
@@ -106,79 +83,110 @@ class Program:
         mode = resolve_mode(mode)
         roots = [objective.value, *objective.bounds]
         variables, numbers = leaves(roots)
-        # A bound is a user's number, whichever it is; an infinite one, or 0, shapes the problem.
+        # A user may change a bound, so it is an input; an infinite one, or 0, is part of the problem's structure.
         numbers += [v for v in objective.bounds if _is_bound(v) and v not in numbers]
         variables.remove(objective.variable)
         self._shared = [v for v in variables if isinstance(v, SharedVariable)]
         self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
-        check_names(self.inputs)
+        check_input_names(self.inputs)
         self._numbers = [v.data for v in numbers]
-        # What a run gives values to, in this order.
         self.given = [*self.inputs, *self._shared, *numbers]
         self.functions = step_functions(objective, self.given, solver, mode, self.memory, self.dtype)
         self.functions.compile_ahead()
 
-    def steps(self, first, data=()):
-        """Yield (lam, W(lam), grad W(lam), next lam), for ever or until the solver rests: the loop of every run.
+    def steps(self, first: Sequence[ArrayLike], data: Sequence[Array] = ()) -> Iterator[tuple[Any, float, Any, Any]]:
+        """Yield the iterations of the solver: the loop of every run.
 
-        `first` are the vectors that a state begins with, lam and the solver's own. A point without a finite W is passed
-        over if the solver takes such steps back.
+        It ends when the solver's own rule says so (`is_finished`), else never. A point without a finite W is skipped if
+        the solver backtracks.
+
+        Parameters
+        ----------
+        first : sequence of array_like
+            The vectors in the first state, see `initial_state`.
+        data : sequence of ndarray
+            The values of `inputs`.
+
+        Yields
+        ------
+        tuple
+            The point lam, W(lam), grad W(lam) and the next lam.
         """
         values = self.functions.put(self._values(data))
         lam, *state = (np.asarray(v, dtype=self.dtype) for v in (*first, *self.solver.start()))
         prepare, step = self.functions.compiled(lam, values)
         constants = prepare(*values)
-        passes, takes_back = False, getattr(self.solver, "takes_back", False)
-        rests = getattr(self.solver, "rests", None)  # whether nothing will change any more, by the solver's own rule
+        skips, backtracks = False, getattr(self.solver, "backtracks", False)
+        is_finished = getattr(self.solver, "is_finished", None)
         while True:
             new, *state, W, g = step(lam, *state, *constants, *values)  # the state stays where it was computed
             new, W = np.asarray(new), float(W)
-            if np.isfinite(W) or not passes:
+            if np.isfinite(W) or not skips:
                 yield lam, W, np.asarray(g), new
-            if rests is not None and rests(*state):
+            if is_finished is not None and is_finished(*state):
                 return
-            lam, passes = new, takes_back
+            lam, skips = new, backtracks
 
-    def _values(self, data):
-        """The values of all that a run takes: data, what the shared variables hold now, numbers."""
+    def _values(self, data: Sequence[Array]) -> list:
+        """The values of `given`: the data, the present values of the shared variables, the numbers."""
         return [*data, *(v.get_value(borrow=True) for v in self._shared), *self._numbers]
 
     @restored_interrupts()
-    def run(self, start=None, *, tol=1e-3, max_iter=None, callback=None, time_limit=None, **data):
-        """Run from `start` until the KKT violation is at most `tol`, and return a `Solution`.
+    def run(
+        self,
+        start: ArrayLike | None = None,
+        *,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        callback: Callback | None = None,
+        time_limit: float | None = None,
+        **data: ArrayLike,
+    ) -> Solution:
+        """Run from `start` until the KKT violation is at most `tol`.
 
         Parameters
         ----------
-        start : the first point, projected onto the feasible set; by default the shared variable's value.
-        tol : the largest KKT violation to accept.
-        max_iter, time_limit : the most steps (1000 unless told or unless the solver's are cheap) and the most seconds;
-            each returns the point reached.
-        callback : a function of an `Info`; a true return value stops the run.
-        data : a value for each free input of the objective, by name.
+        start : array_like, optional
+            The first point, which is projected onto the feasible set; by default the value of the shared variable.
+        tol : float
+            The largest KKT violation to accept.
+        max_iter : int, optional
+            The limit on the steps: 1000, more for solvers with cheap steps. The solution is the point reached.
+        callback : callable, optional
+            A function of an `Info`; a true return value stops the run.
+        time_limit : float, optional
+            The limit in seconds. The solution is the point reached.
+        **data : array_like
+            A value for each free input of the objective, by name.
+
+        Returns
+        -------
+        Solution
+            The last point, with its certificate.
         """
-        max_iter = getattr(self.solver, "max_iter", 1000) if max_iter is None else max_iter
-        tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
-        # Believe only what float64 confirms, from the data.
-        doubtful = self.dtype != "float64" or getattr(self.solver, "carries_gradient", False)
+        max_iter = getattr(self.solver, "max_iter", _MAX_ITER) if max_iter is None else max_iter
+        tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
+        # A certificate is computed in float64 from the data: float32, or a gradient that was updated, may be off.
+        confirms = self.dtype != "float64" or getattr(self.solver, "carries_gradient", False)
         began = time.perf_counter()
-        data = values_of(self.inputs, data)
-        start = self._checked(start)
-        lower, upper, *rest = self._bounds(data, len(start))
-        first = self.first(start, data)
+        values = input_values(self.inputs, data)
+        first_point = self._check_start(start)
+        lower, upper, *rest = self._bounds(values, len(first_point))
+        first = self.initial_state(first_point, values)
         equality = tuple(rest) or None
-        rows, stopped, reached = [], None, None
+        infos, stopped, reached = [], None, None
         certify = self.objective.certifier(lower, upper, equality, tol)
         try:
-            for n_iter, (lam, W, g, _) in enumerate(self.steps(first, data)):
+            for n_iter, (lam, W, g, _) in enumerate(self.steps(first, values)):
                 certificate = certify(lam, W, g)
-                if doubtful and certificate.status in ("optimal", "stationary"):
-                    certificate = certify(lam, *self.exact(lam, data))
+                if confirms and certificate.status in ("optimal", "stationary"):
+                    certificate = certify(lam, *self.exact(lam, values))
                 if certificate.status == "diverged" and reached is not None:
                     stopped = "diverged"
                     break
-                reached = lam, W, certificate  # at once: an interrupt must not mix two points
+                reached = lam, W, certificate  # in one statement, so that an interrupt cannot mix two points
                 info = Info(n_iter, time.perf_counter() - began, W, certificate.violation, certificate.gap)
-                rows.append(info)
+                infos.append(info)
                 if certificate.status == "diverged":
                     stopped = "diverged"
                 elif certificate.status in ("optimal", "stationary"):
@@ -192,29 +200,58 @@ class Program:
                 if stopped:
                     break
         except (KeyboardInterrupt, SystemError) as error:
-            if not rows or not is_interrupt(error):
+            if not infos or not is_interrupt(error):
                 raise
             stopped = "interrupt"
+        assert reached is not None
         lam, W, certificate = reached
         stopped = stopped or "rest"
-        if doubtful and stopped != "tol" and certificate.status != "diverged":
-            certificate = certify(lam, *self.exact(lam, data))
+        if confirms and stopped != "tol" and certificate.status != "diverged":
+            certificate = certify(lam, *self.exact(lam, values))
             W = certificate.W
-        lam = np.array(lam)  # the user's own; JAX's are read-only
+        lam = np.array(lam)  # a copy, since JAX's arrays are read-only
         feasible = lam
         if certificate.status == "infeasible":
-            (feasible,) = self.functions.evaluate("project", lam, self._values(data))
-        return Solution(lam, certificate.b, feasible, stopped, len(rows) - 1, traced(rows), lambda: certificate)
+            (feasible,) = self.functions.evaluate("project", lam, self._values(values))
+        return Solution(
+            lam, certificate.b, feasible, stopped, len(infos) - 1, collect_trace(infos), lambda: certificate
+        )
 
-    def first(self, start=None, data=()):
-        """The vectors that a run begins with: `start`, or the shared variable's value, as the solver prepares it."""
-        return self.functions.evaluate("init", self._checked(start), self._values(data))
+    def initial_state(self, start: ArrayLike | None = None, data: Sequence[Array] = ()) -> Sequence[Array]:
+        """Return the vectors in the first state of a run.
 
-    def exact(self, lam, data=()):
-        """W and its gradient at lam in float64, also for a program that computes in float32."""
+        Parameters
+        ----------
+        start : array_like, optional
+            The first point, by default the value of the shared variable.
+        data : sequence of ndarray
+            The values of `inputs`.
+
+        Returns
+        -------
+        sequence of ndarray
+            The first lam, as the solver's `init` makes it, and the solver's other vectors.
+        """
+        return self.functions.evaluate("init", self._check_start(start), self._values(data))
+
+    def exact(self, lam: Array, data: Sequence[Array] = ()) -> Sequence[Array]:
+        """Return W and its gradient in float64, also for a program that computes in float32.
+
+        Parameters
+        ----------
+        lam : ndarray
+            The point.
+        data : sequence of ndarray
+            The values of `inputs`.
+
+        Returns
+        -------
+        sequence of ndarray
+            W(lam) and grad W(lam).
+        """
         return self.functions.exact(lam, self._values(data))
 
-    def _checked(self, start):
+    def _check_start(self, start: ArrayLike | None) -> Array:
         variable = self.objective.variable
         if start is None:
             if not isinstance(variable, SharedVariable):
@@ -227,7 +264,7 @@ class Program:
             raise ValueError(f"start must be a finite vector{expected}, got the shape {start.shape}.")
         return start
 
-    def _bounds(self, data, length):
+    def _bounds(self, data: Sequence[Array], length: int) -> list[Array]:
         """The float64 values of the constraints: lower, upper and, with an equality, a and c."""
         values = [np.asarray(v, dtype="float64") for v in self.functions.bounds(self._values(data))]
         for value in values[:3]:  # lower, upper, a
@@ -239,8 +276,10 @@ class Program:
         return values
 
 
-def checked_run(tol, max_iter, time_limit, callback):
-    """The arguments of a run as numbers."""
+def check_run_arguments(
+    tol: Any, max_iter: Any, time_limit: Any, callback: Any
+) -> tuple[float, int | None, float | None]:
+    """Return the numbers among the arguments of a run, or raise for one that is wrong."""
     if time_limit is not None:
         time_limit = number(time_limit, "time_limit")
         if time_limit < 0:
@@ -250,16 +289,16 @@ def checked_run(tol, max_iter, time_limit, callback):
     return number(tol, "tol", positive=True), None if max_iter is None else count(max_iter, "max_iter"), time_limit
 
 
-def check_names(inputs):
-    """Raise unless every free input can be an argument of `run`."""
+def check_input_names(inputs: Sequence[Any]) -> None:
+    """Raise unless every free input has a name that can be an argument of `run`."""
     names = [v.name for v in inputs]
     for name in names:
         if name is None or names.count(name) > 1 or name in _RESERVED:
             raise ValueError(f"every free input of an objective needs a name of its own for run(), not {name!r}.")
 
 
-def values_of(inputs, data):
-    """The values that `data` has for the free inputs of an objective, in their order."""
+def input_values(inputs: Sequence[Any], data: Mapping[str, Any]) -> list[Array]:
+    """Return the values of the free inputs of an objective, in their order, or raise for one that is missing."""
     names = [v.name for v in inputs]
     missing, unknown = [n for n in names if n not in data], [n for n in data if n not in names]
     if missing or unknown:
@@ -274,11 +313,12 @@ def values_of(inputs, data):
     return values
 
 
-def _is_bound(v):
+def _is_bound(v: Any) -> bool:
+    """Whether v is a number that a user may change."""
     return isinstance(v, Constant) and not v.ndim and np.isfinite(v.data) and v.data != 0
 
 
-def _memory(value):
+def _memory(value: Any) -> int:
     memory = count(value, "memory")
     if memory < TILE:
         raise ValueError(f"memory must hold at least one tile, {TILE} bytes, got {memory}.")

@@ -1,11 +1,14 @@
-"""The registry of solvers: who there is and who suits which problem; `compile` and `solve`, which take names."""
+"""The registry of solvers: `list_solvers`, and `compile` and `solve`, which take a solver or its name."""
+
+from __future__ import annotations
 
 import difflib
 import textwrap
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
 
 from symsvm.objectives import Objective
-from symsvm.solvers.decomposition.dual_program import Decomposition
+from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram
 from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
 from symsvm.solvers.first_order.adagrad import AdaGrad
 from symsvm.solvers.first_order.gradient_descent import GradientDescent
@@ -13,14 +16,18 @@ from symsvm.solvers.first_order.projected_gradient import ProjectedGradient
 from symsvm.solvers.first_order.stochastic_subgradient import StochasticSubgradient
 from symsvm.solvers.program import Program
 from symsvm.solvers.qp.quadratic_programming import QuadraticProgramming
-from symsvm.solvers.solver_info import PROBLEMS, SolverInfo
+from symsvm.solvers.solver import PROBLEMS, SolverInfo
 from symsvm.solvers.textbook.maximal_violating_pair import MaximalViolatingPair
 from symsvm.solvers.textbook.perceptron import KernelPerceptron, Perceptron
 from symsvm.solvers.textbook.simplified_smo import SimplifiedSMO
 
-__all__ = ["SOLVERS", "Solvers", "chosen", "compile", "list_solvers", "solve", "suitable"]
+if TYPE_CHECKING:
+    from symsvm.solvers.qp.quadratic_programming import PrimalQP
+    from symsvm.solvers.solution import Solution
 
-# Every solver that has a name: the one place to add one.
+__all__ = ["SOLVERS", "SolverTable", "choose_solver", "compile", "list_solvers", "solve", "suitable_names"]
+
+# Every solver that has a name. A new solver is added here and nowhere else.
 SOLVERS = (
     Decomposition,
     AcceleratedGradient,
@@ -35,8 +42,7 @@ SOLVERS = (
     KernelPerceptron,
 )
 
-
-# What "auto" takes for a kind of problem.
+# The solver that "auto" stands for, by the kind of problem.
 _DEFAULTS = {
     "dual": Decomposition,
     "primal": AdaGrad,
@@ -47,14 +53,14 @@ _DEFAULTS = {
 }
 
 
-class Solvers(tuple):
-    """The cards of some solvers; prints as a table."""
+class SolverTable(tuple[SolverInfo, ...]):
+    """A tuple of `SolverInfo` that prints as a table."""
 
     __slots__ = ()
 
-    def __str__(self):
+    def __str__(self) -> str:
         names = [field.name for field in fields(SolverInfo)]
-        table = [names, *([_cell(getattr(card, name)) for name in names] for card in self)]
+        table = [names, *([_cell(getattr(info, name)) for name in names] for info in self)]
         wrapped = [[textwrap.wrap(cell, 44) or [""] for cell in row] for row in table]
         widths = [max(len(line) for row in wrapped for line in row[k]) for k in range(len(names))]
         lines = []
@@ -68,74 +74,113 @@ class Solvers(tuple):
     __repr__ = __str__
 
 
-def list_solvers(problem=None):
-    """The `SolverInfo` of every solver, or of those that suit a kind of problem, such as "dual" or "primal".
+def list_solvers(problem: str | None = None) -> SolverTable:
+    """Return the `SolverInfo` of every solver; printed, they are a table.
 
-    >>> [card.name for card in list_solvers("dual")][:2]
+    Parameters
+    ----------
+    problem : str, optional
+        A kind of problem, such as "dual" or "primal", to list only the solvers for it.
+
+    Returns
+    -------
+    SolverTable
+        The descriptions, in the order of preference.
+
+    Examples
+    --------
+    >>> [info.name for info in list_solvers("dual")][:2]
     ['decomposition', 'accelerated-gradient']
     """
     if problem is not None and problem not in PROBLEMS:
         raise ValueError(f"problem must be one of {', '.join(map(repr, PROBLEMS))}, got {problem!r}.")
-    return Solvers(solver.info for solver in SOLVERS if problem is None or problem in solver.info.problems)
+    return SolverTable(solver.info for solver in SOLVERS if problem is None or problem in solver.info.problems)
 
 
-def suitable(problem):
-    """The names of the solvers that suit a kind of problem."""
-    return tuple(card.name for card in list_solvers(problem))
+def suitable_names(problem: str) -> tuple[str, ...]:
+    """Return the names of the solvers for a kind of problem."""
+    return tuple(info.name for info in list_solvers(problem))
 
 
-def chosen(solver, problem):
-    """The solver that is meant by a name, by itself or by "auto", if it suits the problem."""
+def choose_solver(solver: Any, problem: str) -> Any:
+    """Return the solver given as an object, by name or as "auto"; raise if it does not solve this kind of problem."""
     if isinstance(solver, str) and solver == "auto":
         return _DEFAULTS[problem]()
     if isinstance(solver, str):
-        names = {each.info.name: each for each in SOLVERS}
-        if solver not in names:
-            near = difflib.get_close_matches(solver, names, 1, 0.0)[0]
-            raise ValueError(
-                f"solver must be one of {', '.join(map(repr, ('auto', *suitable(problem))))}, got {solver!r}; {near!r}?"
-            )
-        solver = names[solver]()
-    card = getattr(solver, "info", None)
-    if card is not None and problem not in card.problems:
+        classes = {each.info.name: each for each in SOLVERS}
+        if solver not in classes:
+            near = difflib.get_close_matches(solver, classes, 1, 0.0)[0]
+            names = ", ".join(map(repr, ("auto", *suitable_names(problem))))
+            raise ValueError(f"solver must be one of {names}, got {solver!r}; did you mean {near!r}?")
+        solver = classes[solver]()
+    info: SolverInfo | None = getattr(solver, "info", None)
+    if info is not None and problem not in info.problems:
         raise ValueError(
-            f"{card.name!r} is for {' and '.join(card.problems)} problems, and this is {PROBLEMS[problem]}: "
-            f"use {' or '.join(map(repr, suitable(problem)))}."
+            f"{info.name!r} is for {' and '.join(info.problems)} problems, and this is {PROBLEMS[problem]}: "
+            f"use {' or '.join(map(repr, suitable_names(problem)))}."
         )
     return solver
 
 
-def compile(objective, solver, *, mode=None, memory=None, dtype=None):
+def compile(
+    objective: Objective, solver: Any, *, mode: Any = None, memory: int | None = None, dtype: str | None = None
+) -> Program | DualProgram | PrimalQP:
     """Compile an objective and a solver into a `Program`.
 
-    Free inputs of the objective's graphs (other than its variable) become arguments of `Program.run`, by name. Shared
-    variables are read when a run begins, numbers are inputs of what is compiled: objectives of the same structure share
-    one compilation, whatever C, sigma, the data and their number are.
+    Free inputs of the objective's graphs (other than its variable) become arguments of `Program.run`, by name. A run
+    reads shared variables when it begins. Numbers are inputs of the compiled functions: objectives of the same
+    structure share one compilation, whatever C, sigma, the data and their number are.
 
     Parameters
     ----------
-    objective : an `Objective`.
-    solver : a solver such as `ProjectedGradient()`, or a name: "auto" or one of `list_solvers()`.
-    mode : the backend, "NUMBA" (default), "JAX" or another PyTensor mode.
-    memory : bytes that arrays beside the data may take, 1 GiB by default. A Gram matrix that fits is computed once a
-        run, another one a tile at a time in each step.
-    dtype : "float32" or "float64" to compute in; by default that of the objective. Certificates are in float64.
+    objective : Objective
+        The problem.
+    solver : Solver or str
+        A solver such as `ProjectedGradient()`, or a name: "auto" or one of `list_solvers()`.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (default), "JAX" or another PyTensor mode.
+    memory : int, optional
+        The bytes that arrays beside the data may take, 1 GiB by default. A Gram matrix that fits is computed once for
+        each run, a larger one in tiles in each step.
+    dtype : {"float32", "float64"}, optional
+        The type to compute in, by default that of the objective. Certificates are in float64.
+
+    Returns
+    -------
+    Program
+        The compiled program; a solver that does not consist of steps has a program of its own with the same `run`.
     """
     if not isinstance(objective, Objective):
         raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
-    solver = chosen(solver, objective.problem)
-    own = getattr(solver, "program", Program)  # a solver may run otherwise than by steps
-    return own(objective, solver, mode=mode, memory=memory, dtype=dtype)
+    solver = choose_solver(solver, objective.problem)
+    make = getattr(solver, "program", Program)
+    return cast("Program", make(objective, solver, mode=mode, memory=memory, dtype=dtype))
 
 
-def solve(objective, solver="auto", *, mode=None, **run):
-    """Compile an objective with a solver, or the name of one, and run it; see `Program.run` and `DualProgram.run`.
+def solve(objective: Objective, solver: Any = "auto", *, mode: Any = None, **run: Any) -> Solution:
+    """Compile an objective with a solver, or the name of one, and run it.
 
-    "auto" sends quadratic duals over a kernel (`CSVC`, `KernelDual`) to `Decomposition()`, primals and Lagrangian duals
-    to `AdaGrad()`, a `PerceptronRisk` to the perceptron that suits it, other objectives to `ProjectedGradient()`.
+    "auto" takes `Decomposition()` for quadratic duals over a kernel (`CSVC`, `KernelDual`), `AdaGrad()` for primals and
+    Lagrangian duals, the perceptron that suits a `PerceptronRisk`, and `ProjectedGradient()` for other objectives.
+
+    Parameters
+    ----------
+    objective : Objective
+        The problem.
+    solver : Solver or str
+        A solver, or a name: "auto" or one of `list_solvers()`.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (default), "JAX" or another PyTensor mode.
+    **run : object
+        The arguments of the run; see `Program.run`.
+
+    Returns
+    -------
+    Solution
+        The last point, with its certificate.
     """
     return compile(objective, solver, mode=mode).run(**run)
 
 
-def _cell(value):
+def _cell(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else ", ".join(value)

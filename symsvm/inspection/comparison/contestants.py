@@ -55,8 +55,8 @@ def contestants(problem, mode):
     def entry(model, algorithm, prepare, *arguments):
         return model, algorithm, functools.partial(prepare, problem, model, mode, *arguments)
 
-    for card in list_solvers("dual"):
-        yield entry(free, card.name, _by_dual, card.name)
+    for info in list_solvers("dual"):
+        yield entry(free, info.name, _by_dual, info.name)
     yield entry(embedded, "smo", _by_dual, "smo")
     for model in (free, embedded):
         yield entry(model, "adagrad on the Lagrangian dual", _by_relaxation)

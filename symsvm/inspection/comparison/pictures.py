@@ -154,7 +154,7 @@ def trajectories(entries, directory, steps=400):
         ways = {}
         for solver in solvers:
             program = compile(dual, solver)
-            points = itertools.islice(program.steps(program.first()), steps)
+            points = itertools.islice(program.steps(program.initial_state()), steps)
             ways[solver.info.name] = np.array([point - best for point, *_ in points])
         every = np.concatenate(list(ways.values()))
         _, _, directions = np.linalg.svd(every, full_matrices=False)

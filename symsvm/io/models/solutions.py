@@ -7,7 +7,7 @@ import numpy as np
 
 from symsvm.linear.linear_solution import LinearSolution
 from symsvm.objectives.certificate import Certificate
-from symsvm.solvers.program import Solution
+from symsvm.solvers.solution import Solution
 
 __all__ = ["kept", "restored"]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.objectives import QuadraticProgram
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
-    from symsvm.solvers.program import Info
+    from symsvm.solvers.solution import Info
 
 __all__ = ["Result", "decompose"]
 

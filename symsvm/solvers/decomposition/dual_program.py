@@ -13,15 +13,15 @@ from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import KernelDual, Objective
-from symsvm.solvers.convergence import warn_not_converged
+from symsvm.solvers.convergence import ProgressBar, warn_not_converged
 from symsvm.solvers.decomposition.algorithm import decompose
 from symsvm.solvers.decomposition.dense_quadratic import Quadratic
 from symsvm.solvers.decomposition.diagnosis import diagnosis
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
-from symsvm.solvers.program import Solution, check_names, checked_run, traced, values_of
-from symsvm.solvers.progress import Progress
-from symsvm.solvers.solver_info import SolverInfo
+from symsvm.solvers.program import check_input_names, check_run_arguments, input_values
+from symsvm.solvers.solution import Solution, collect_trace
+from symsvm.solvers.solver import SolverInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.kernels import Kernel
     from symsvm.objectives import QuadraticProgram
-    from symsvm.solvers.program import Info
+    from symsvm.solvers.solution import Info
 
 __all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
 
@@ -139,7 +139,7 @@ class DualProgram:
         self._source = objective if hasattr(objective, "dual") else Quadratic(objective, memory or MEMORY)
         variables, _ = leaves(self._source.parts)
         self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
-        check_names(self.inputs)
+        check_input_names(self.inputs)
         parts = self._source.parts
         self._evaluate = function(self.inputs, parts, mode="FAST_COMPILE") if parts else lambda: ()
 
@@ -163,7 +163,7 @@ class DualProgram:
         data : a value for each free input of the objective, by name.
         For the others see `solve_dual`.
         """
-        values = values_of(self.inputs, data)
+        values = input_values(self.inputs, data)
         dual, factor = self._source.dual(*self._evaluate(*values))
         matrix = LocalKernelMatrix(dual.kernel, dual.X, mode=self.mode)
         options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
@@ -202,8 +202,8 @@ def solve_dual(
     seed, pairs, parameters : see `Decomposition`.
     reuse : hands the working set from one program to the next over the same points.
     """
-    tol, max_iter, time_limit = checked_run(tol, max_iter, time_limit, callback)
-    bar = Progress(tol) if verbose else None
+    tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
+    bar = ProgressBar(tol) if verbose else None
 
     def report(info):
         if bar is not None:
@@ -235,7 +235,7 @@ def solve_dual(
         warn_not_converged(result.stopped, result.n_iter, reached, advice)
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
     lam = factor * z
-    return Solution(lam, b, lam, result.stopped, result.n_iter, traced(result.trace), certify, program)
+    return Solution(lam, b, lam, result.stopped, result.n_iter, collect_trace(result.trace), certify, program)
 
 
 def path(

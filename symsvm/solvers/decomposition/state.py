@@ -14,7 +14,7 @@ import numpy as np
 
 from symsvm.solvers.decomposition.selection import select
 from symsvm.solvers.decomposition.working_set import WorkingSet
-from symsvm.solvers.program import Info
+from symsvm.solvers.solution import Info
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array

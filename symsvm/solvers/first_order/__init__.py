@@ -1,3 +1,3 @@
-"""First-order methods: a step is one graph, on every backend."""
+"""First-order methods: solvers whose step is one graph of W and its gradient, on every backend."""
 
 __all__ = []

@@ -1,3 +1,3 @@
-"""Quadratic programming by a general interior-point method: the independent reference."""
+"""Whole problems by a general interior-point method, as the independent reference."""
 
 __all__ = []

@@ -1,3 +1,3 @@
-"""The algorithms of the source documents, as they write them."""
+"""Algorithms as the source documents write them: SMO, perceptrons, Lagrangian relaxation."""
 
 __all__ = []

@@ -1,16 +1,34 @@
 """The Lagrangian relaxation of a quadratic dual over a kernel."""
 
+from __future__ import annotations
+
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.objectives import CSVC, KernelDual, LagrangianDual
 
 __all__ = ["relax"]
 
 
-def relax(dual, *, ridge=None, inner=100):
-    """The `LagrangianDual` of a `KernelDual`, its bounds and its equality relaxed (Eq. 002:1.24); K is computed here.
+def relax(dual: KernelDual, *, ridge: float | None = None, inner: int = 100) -> LagrangianDual:
+    """Return the `LagrangianDual` of a `KernelDual`, with its bounds and its equality relaxed (Eq. 002:1.24).
 
-    The certificate of a solution holds z, the point of the dual that it stands for.
+    The matrix K is computed here. The certificate of a solution has z, the point of the dual that is recovered.
 
+    Parameters
+    ----------
+    dual : KernelDual
+        The dual, over a kernel that is positive semi-definite.
+    ridge : float, optional
+        See `LagrangianDual`.
+    inner : int
+        See `LagrangianDual`.
+
+    Returns
+    -------
+    LagrangianDual
+        The relaxed problem.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from symsvm import RBF, KernelDual, QuadraticProgram, solve
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
