@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import symsvm
 from symsvm.cli import program
-from symsvm.cli.group import COMMANDS
+from symsvm.cli.command_group import COMMANDS
 from symsvm.data import Scaling, read, write
 from symsvm.tuning import tune
 
@@ -82,7 +82,7 @@ def test_python_m_symsvm_is_the_command(home, tmp_path):
     assert (ended.returncode, ended.stdout) == (0, run(*words).out)
     ended = module("predict")
     assert ended.returncode == 2
-    assert "'python -m symsvm predict --help' says more." in ended.stderr
+    assert "Try 'python -m symsvm predict --help' for help." in ended.stderr
 
 
 def test_help_imports_nothing_heavy():
@@ -288,7 +288,7 @@ def test_explain_shows_the_formula_and_the_certificate(home, tmp_path):
     found = run("explain", tmp_path / "m.symsvm", "-o", tmp_path / "m.txt", "--json").json
     assert found["explanation"] == (tmp_path / "m.txt").read_text()
     assert "x.w + b" in found["explanation"]
-    assert "goes to a file" in run("explain", home / "three.symsvm", "--as", "svg", code=2).err
+    assert "--as svg is written to a file" in run("explain", home / "three.symsvm", "--as", "svg", code=2).err
 
 
 def test_explain_adds_up_a_decision(home):
@@ -324,7 +324,7 @@ def test_tune_is_the_librarys_search(home, tmp_path):
     assert "3 cells in 2 folds" in text
     assert re.search(r"best: C = \d", text)
     assert "nothing to search" in run("tune", home / "two.svm", "-c", 1, code=2).err
-    assert "no range" in run("tune", home / "two.svm", "-c", "1:2", code=2).err
+    assert "is not a range" in run("tune", home / "two.svm", "-c", "1:2", code=2).err
 
 
 def test_bench_times_both_in_one_run(home):
@@ -348,7 +348,7 @@ def test_compare_on_a_file(home):
     assert [entry["algorithm"] for entry in found["entries"]] == ["decomposition", "libsvm"]
     assert all(abs(entry["excess"]) < 1e-2 for entry in found["entries"])
     assert re.search(r"algorithm +model +above P\*", run(*arguments).out)
-    assert "none of the problems" in run("compare", "nowhere", code=2).err
+    assert "not one of the problems" in run("compare", "nowhere", code=2).err
 
 
 def test_data_lists_describes_converts_and_scales(home, tmp_path):

@@ -50,7 +50,7 @@ def test_libsvms_defaults_come_with_libsvms_numbers(home):
 def test_libsvms_class_weights(home):
     assert params(home, "-w1", 5, "-w-1", 2)["class_weight"] == {"1": 5.0, "-1": 2.0}
     assert params(home, "--class-weight", "balanced")["class_weight"] == "balanced"
-    assert "names '7', which is no label" in run("train", "-w7", 5, home / "two", code=2).err
+    assert "names '7', which is not a label; the labels are -1, 1" in run("train", "-w7", 5, home / "two", code=2).err
     assert "LABEL=W" in run("train", "-w1", "five", home / "two", code=2).err
 
 
@@ -72,7 +72,7 @@ def test_whole_numbers_of_a_range(home):
 def test_libsvms_model_argument_and_probabilities(home, tmp_path):
     run("train", "-b", 1, home / "two", tmp_path / "m.libsvm", "-q")
     assert symsvm.load(tmp_path / "m.libsvm").calibration == "sigmoid"
-    assert "named twice" in run("train", home / "two", "a.symsvm", "-o", "b.symsvm", code=2).err
+    assert "the model file is given twice" in run("train", home / "two", "a.symsvm", "-o", "b.symsvm", code=2).err
 
 
 def test_libsvms_cross_validation(home):

@@ -16,7 +16,7 @@ from test_files_malformed import ARRAY as MEMBER
 from test_files_malformed import ARRAYS, HEADS, TEXTS, changed, members, packed, text  # noqa: F401 (two are fixtures)
 
 import symsvm
-from symsvm.cli.findings import partly
+from symsvm.cli.tune_command import describe_partial
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
 from symsvm.solvers.decomposition.state import State
@@ -84,7 +84,7 @@ def test_usage(good, tmp_path):
     for words, sentence in (
         (["train"], "there is no FILE"),
         (["train", "nowhere.csv"], "there is no file 'nowhere.csv'"),
-        (["train", points, "--kernel", "rbff"], "'rbf'?"),
+        (["train", points, "--kernel", "rbff"], "did you mean 'rbf'?"),
         (["train", points, "-c", -1], "'-1' is not a positive number"),
         (["train", points, "--nu", 0.5], "--nu does not belong to --type c-svc"),
         (["train", points, "-s", "svr", "-w1", 5], "--class-weight does not belong to --type svr"),
@@ -95,33 +95,36 @@ def test_usage(good, tmp_path):
         (["train", points, "-o", tmp_path / "m.libsvm", "--scale", "sym"], "holds no scaling"),
         (["data", points, "--scale", "sym"], "-o OTHER"),
         (["data", points, "-o", tmp_path / "no" / "p.csv"], "there is no directory"),
-        (["data", points, "-o", tmp_path / "p.npy", "--labels-output", tmp_path / "p.npy"], "is named twice"),
+        (["data", points, "-o", tmp_path / "p.npy", "--labels-output", tmp_path / "p.npy"], "is given twice"),
         (["train", "svmguide1", "--labels", 3], "leave out --labels"),
         (["train", points, "--text-column", "a"], "add --text"),
-        (["train", points, "--test-labels", points], "--test-labels says nothing without --test"),
+        (["train", points, "--test-labels", points], "--test-labels has no effect without --test"),
         (["train", points, "--model-in", good / "m.symsvm"], "leave out FILE"),
         (["train", "--model-in", good / "m.symsvm", "--test", points, "-c", 5], "trains none: leave out --cost"),
         (["train", "--model-in", good / "m.symsvm", "--test", points, "--rbf"], "trains none: leave out --rbf"),
-        (["train", "--model-in", good / "m.symsvm"], "--model-in has nothing to do"),
+        (["train", "--model-in", good / "m.symsvm"], "--model-in alone does nothing"),
         (["train", points, "--linear", "--rbf"], "--linear and --rbf exclude each other"),
-        (["train", points, "--test-limit", 5], "--test-limit says nothing without --test"),
+        (["train", points, "--test-limit", 5], "--test-limit has no effect without --test"),
         (["explain", good / "m.symsvm", "--row", 2], "leave out --row"),
         (["data", "--limit", 2], "leave out --limit"),
         (["predict", good / "m.symsvm", points, "--proba", "--decision"], "exclude each other"),
         (["tune", points, "-s", "linear-svc", "-g", "1,2"], "--gamma does not belong to --type linear-svc"),
         (["tune", points, "-c", "1,2", "--plot", tmp_path / "no" / "s.png"], "there is no directory"),
-        (["tune", points, "-c", "1:2:99999999999"], "is no range"),
+        (["tune", points, "-c", "1:2:99999999999"], "is not a range"),
         (["tune", points, "--log2c", "0,2000,1000"], "must be BEGIN,END,STEP"),
         (["tune", points, "--log2c", "0,1,1e-300"], "must be BEGIN,END,STEP"),
-        (["tune", points, "-t", 0, "-g", "1,2"], "--gamma means nothing to the linear kernel"),
-        (["tune", points, "-d", "1,2"], "--degree means nothing to the rbf kernel"),
-        (["tune", points, "-c", "1,2", "--scoring", "f1_marco"], "'f1_marco'; f1_macro"),
+        (["tune", points, "-t", 0, "-g", "1,2"], "--gamma has no effect on the linear kernel"),
+        (["tune", points, "-d", "1,2"], "--degree has no effect on the rbf kernel"),
+        (["tune", points, "-c", "1,2", "--scoring", "f1_marco"], "'f1_marco'; did you mean one of f1_macro"),
         (["tune", tmp_path, "--text", "--scale", "sym"], "leave out --type and --scale"),
         (["predict", good / "m.symsvm", points, "-o", tmp_path / "no" / "out"], "there is no directory"),
-        (["predict", good / "m.symsvm", points, "-o", "-"], "'-' is no file to write to"),
-        (["compare", points, "--algorithms", "qp,qqp"], "is called 'qqp': there are decomposition,"),
+        (["predict", good / "m.symsvm", points, "-o", "-"], "'-' is not an output file"),
+        (
+            ["compare", points, "--algorithms", "qp,qqp"],
+            "there is no algorithm 'qqp' for these problems; there are decomposition,",
+        ),
         (["completion"], "Missing argument '[bash|zsh|fish]'."),
-        (["trian"], "there is no command 'trian'; 'train'?"),
+        (["trian"], "there is no command 'trian'; did you mean 'train'?"),
     ):
         failed = run(*words, code=2)
         assert sentence in failed.err, failed.err
@@ -133,7 +136,7 @@ def test_data_that_cannot_be_learned_from(tmp_path):
     write(tmp_path / "one.svm", np.ones((5, 2)), np.ones(5))
     assert "all 5 points are of the class 1" in run("train", tmp_path / "one.svm", code=3).err
     (tmp_path / "huge.svm").write_text("1e300 1:1\n-1 1:2\n")
-    assert "labels such as 1e+300, which are no classes" in run("train", tmp_path / "huge.svm", code=2).err
+    assert "labels such as 1e+300, which are not classes" in run("train", tmp_path / "huge.svm", code=2).err
     (tmp_path / "words.csv").write_text("1,a\n2,b\n")
     os.mkfifo(tmp_path / "pipe.csv")
     one_sentence(run("train", tmp_path / "pipe.csv", code=3), tmp_path / "pipe.csv")
@@ -148,12 +151,12 @@ def test_labels_of_another_kind_than_the_models(good, tmp_path):
         run("train", good / "p.svm", "--test", words, code=3),
         run("train", "--model-in", model, "--test-attributes", words, code=3),
     ):
-        assert failed.err.startswith("error: words.csv: the labels are such as 'a', and the model's are such as '")
+        assert failed.err.startswith("error: words.csv: it has labels such as 'a', and the model has classes such as '")
         assert failed.out == ""
     (tmp_path / "half.csv").write_text("1,2,1\n2,1,0.5\n")
     failed = run("evaluate", model, tmp_path / "half.csv", code=3)
-    assert failed.err.startswith("error: half.csv: the labels are such as '0.5', and the model's are such as '-1'")
-    assert "name their column with --labels" in run("predict", model, words, code=3).err
+    assert failed.err.startswith("error: half.csv: it has labels such as '0.5', and the model has classes such as '-1'")
+    assert "if this is the column of the labels, name it with --labels" in run("predict", model, words, code=3).err
     assert run("predict", model, words, "--labels", 2).out.count("\n") == 2
 
 
@@ -173,7 +176,7 @@ def test_pictures_are_refused_before_the_work_where_nothing_draws(good, tmp_path
     )
     for call in calls:
         failed = run(*call, code=2)
-        assert failed.err == "error: pictures need matplotlib, which is not installed: pip install 'symsvm[plot]'.\n"
+        assert failed.err == "error: plots need matplotlib, which is not installed: pip install 'symsvm[plot]'.\n"
         assert not failed.out
         assert not list(tmp_path.iterdir())
 
@@ -181,14 +184,14 @@ def test_pictures_are_refused_before_the_work_where_nothing_draws(good, tmp_path
 def test_psvms_model_in_is_a_classifier(good, tmp_path):
     run("train", good / "p.svm", "-s", "svr", "-o", tmp_path / "r.symsvm", "-q")
     failed = run("train", "--model-in", tmp_path / "r.symsvm", "--test-attributes", good / "p.svm", code=2)
-    assert "is no classifier" in failed.err
+    assert "is not a classifier" in failed.err
 
 
 def test_an_interrupt_without_a_result_is_a_json_document_too(good, monkeypatch):
     def cut(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("symsvm.cli.catalogue.portrayed", cut)
+    monkeypatch.setattr("symsvm.cli.data_command.read_table", cut)
     failed = run("data", good / "p.svm", "--json", code=1)
     assert failed.json == {"error": "interrupted; nothing was written.", "exit_code": 1}
 
@@ -203,7 +206,7 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "could not be written" in failed.err
-    assert "as it was" in failed.err
+    assert "the existing file is unchanged" in failed.err
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["m.symsvm"]
 
@@ -320,9 +323,11 @@ def test_ctrl_c_in_the_calibration(tmp_path, monkeypatch):
 
 def test_a_search_that_is_cut_off_says_how_far_it_is():
     tuning = Tuning(symsvm.SVC(), None, None, [{"svc__C": 1.0}, {"svc__C": 2.0}, {"svc__C": 3.0}], 3, None)
-    assert partly(tuning, "svc__") == "interrupted before a cell was judged in all folds; nothing was written."
+    assert (
+        describe_partial(tuning, "svc__") == "interrupted before any cell was scored in all folds; nothing was written."
+    )
     tuning.table["fold_scores"][:] = [[0.5, 0.7, np.nan], [0.6, 0.8, np.nan], [0.9, np.nan, np.nan]]
-    assert "; in 2 of 3 folds the best is C = 2 with 0.7000; nothing was written." in partly(tuning, "svc__")
+    assert "; in 2 of 3 folds the best is C = 2 with 0.7000; nothing was written." in describe_partial(tuning, "svc__")
 
 
 MAIN = "from symsvm.cli import main; main()"
@@ -366,7 +371,7 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(good, tmp_path):
 def test_a_model_that_its_format_cannot_hold_is_not_lost(tmp_path):
     (tmp_path / "words.csv").write_text("1,a\n2,b\n3,a\n4,b\n")
     failed = run("train", tmp_path / "words.csv", "-o", tmp_path / "m.libsvm", code=2)
-    assert f"The model is in {tmp_path / 'm.symsvm'} instead." in failed.err
+    assert f"The model was written to {tmp_path / 'm.symsvm'} instead." in failed.err
     assert symsvm.load(tmp_path / "m.symsvm").classes_.tolist() == ["a", "b"]
 
 

@@ -1,10 +1,15 @@
-"""The command line: `symsvm COMMAND ...`. Nothing heavy is imported before a command needs it."""
+"""The command line `symsvm COMMAND ...`.
 
-from symsvm.cli.group import program
+Each command has a module, which is imported when the command is asked for; `command_group` has the program and its exit
+codes, `options` what the commands share. Modules import NumPy, rich, scikit-learn and the packages of symsvm inside
+functions, so that `symsvm --help` is fast. Only `symsvm.__main__` imports this package.
+"""
+
+from symsvm.cli.command_group import program
 
 __all__ = ["main", "program"]
 
 
-def main(name="symsvm"):
-    """Run the program with the arguments of the process; the entry point `symsvm`. Usage lines begin with `name`."""
+def main(name: str = "symsvm") -> None:
+    """Run the program with the arguments of the process; `name` is the program's name in usage lines."""
     program.main(prog_name=name)

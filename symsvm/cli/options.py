@@ -1,18 +1,30 @@
-"""Options: those that commands share, in sections, and the types of their values."""
+"""Options that commands share, in sections of the help; LIBSVM's flags are among them."""
+
+from __future__ import annotations
 
 import functools
+import itertools
+import re
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from symsvm.cli.errors import Refused
-from symsvm.cli.types import DataFile, Named, Number, Several
+from symsvm.cli.command_group import Command, InvalidUsage
+from symsvm.cli.option_types import POSITIVE, DataFile, Name, Number, ValueList
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 __all__ = [
-    "POSITIVE",
     "SCALINGS",
+    "MachineCommand",
     "Option",
+    "add_options",
     "data_options",
+    "default_gamma",
     "file_argument",
     "machine_options",
     "model_argument",
@@ -23,162 +35,188 @@ __all__ = [
 
 FORMATS = ("libsvm", "csv", "idx", "npy", "npz", "parquet")
 SCALINGS = ("none", "unit", "sym", "zscore", "maxabs")
-# The numbers that LIBSVM gives to machines and kernels.
+# LIBSVM's numbers of machines and kernels.
 TYPES = {"0": "c-svc", "1": "nu-svc", "2": "one-class", "3": "svr", "4": "nu-svr"}
 KERNELS = {"0": "linear", "1": "poly", "2": "rbf", "3": "sigmoid", "4": "precomputed"}
+# LIBSVM's class weights: -w1 5, -w-1 2, -w1=5.
+_CLASS_WEIGHT = re.compile(r"-w([+-]?\d+)(?:=(.*))?")
+
+
+# ---- how options are declared
 
 
 class Option(click.Option):
     """An option that belongs to a section of the help."""
 
-    def __init__(self, *args, section="Output", **kwargs):
+    def __init__(self, *args: Any, section: str = "Output", **kwargs: Any) -> None:
         self.section = section
         super().__init__(*args, **kwargs)
 
 
-def section(name):
-    """A function like `click.option` for the options of one section."""
+def section(name: str) -> Callable[..., Decorator]:
+    """Return a function like `click.option` for the options of one section."""
     return functools.partial(click.option, cls=Option, section=name)
 
 
-POSITIVE = Number(positive=True)
-
-
-def file_argument(name="file", **options):
-    """The argument FILE."""
-    return click.argument(name, type=DataFile(), **options)
-
-
-def model_argument(function):
-    """The argument MODEL, and what is needed to read some of them."""
-    data = section("Data")
-    options = [
-        click.argument("model", type=click.Path(exists=True, dir_okay=False)),
-        data(
-            "--n-features",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="The features of a .libsvm model, which does not say.",
-        ),
-        data("--trust", multiple=True, metavar="MODULE:NAME", help="Code of your own that a .symsvm model may import."),
-    ]
-    return _stacked(function, options)
-
-
-def refuse_given(ctx, names, why):
-    """Refuse options, of these names, that are on the command line and would change nothing."""
-    for option in ctx.command.params:
-        value, word = ctx.params.get(option.name), getattr(option, "flag_value", None)
-        of_others = isinstance(word, str) and word != value  # one of several flags for the same thing
-        source = ctx.get_parameter_source(option.name)
-        if option.name in names and source is ParameterSource.COMMANDLINE and not of_others:
-            said = option.opts[-1] if isinstance(option, click.Option) else option.name.upper()
-            raise Refused(f"{why}: leave out {said}.")
-
-
-def _stacked(function, options):
-    for add in reversed(options):
-        function = add(function)
+def add_options(function: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:
+    """Decorate a command with options, in the order of the help."""
+    for option in reversed(options):
+        function = option(function)
     return function
 
 
-def data_options(function):
-    """How a file is read."""
+def refuse_given(ctx: click.Context, names: Collection[str], reason: str) -> None:
+    """Raise if one of these parameters is on the command line, where it would have no effect."""
+    for parameter in ctx.command.params:
+        assert parameter.name is not None, "parameters of commands have names"
+        flag_value = getattr(parameter, "flag_value", None)
+        # Of several flags that set one parameter, only the one that was given.
+        is_other_flag = isinstance(flag_value, str) and flag_value != ctx.params.get(parameter.name)
+        source = ctx.get_parameter_source(parameter.name)
+        if parameter.name in names and source is ParameterSource.COMMANDLINE and not is_other_flag:
+            shown = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.name.upper()
+            raise InvalidUsage(f"{reason}: leave out {shown}.")
+
+
+# ---- options of several commands
+
+
+def file_argument(name: str = "file", **options: Any) -> Decorator:
+    """Declare the argument FILE."""
+    return click.argument(name, type=DataFile(), **options)
+
+
+def model_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the argument MODEL and the options for reading it."""
     data = section("Data")
-    return _stacked(
+    return add_options(
+        function,
+        [
+            click.argument("model", type=click.Path(exists=True, dir_okay=False)),
+            data(
+                "--n-features",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Number of features of a .libsvm model, whose file does not store it.",
+            ),
+            data(
+                "--trust",
+                multiple=True,
+                metavar="MODULE:NAME",
+                help="Your own function or class that a .symsvm model may import. Repeatable.",
+            ),
+        ],
+    )
+
+
+def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the options for reading FILE."""
+    data = section("Data")
+    return add_options(
         function,
         [
             data(
                 "--labels",
                 metavar="COLUMN|FILE",
-                help="The labels: a column by number or name (the last unless told), an array of a .npz file, or a "
-                "file of their own. LIBSVM's text has them in front.",
+                help="The labels: number or name of a column (default: the last), name of an array in a .npz file, or "
+                "a separate file. In LIBSVM's format they come first in each line.",
             ),
-            data("--format", type=Named(FORMATS), help="By the file's name or its first bytes unless told."),
+            data("--format", type=Name(FORMATS), help="Format of FILE. Default: by its name or its first bytes."),
             data(
                 "--header/--no-header",
                 default=None,
-                help="Whether a CSV file begins with names; told from its first two lines.",
+                help="Whether the first line of a CSV file holds names. Default: detected from its first two lines.",
             ),
-            data("--zero-based", is_flag=True, help="The indices of LIBSVM's text count from 0."),
+            data("--zero-based", is_flag=True, help="Indices in LIBSVM's format start at 0."),
             data(
                 "--text",
                 is_flag=True,
-                help="FILE holds texts: a folder of folders, an archive of one, CSV or JSON lines.",
+                help="FILE holds texts: a folder with one subfolder per class, an archive of one, CSV or JSON lines.",
             ),
-            data("--text-column", metavar="NAME", help="The column or key of the texts in a table. Default: text."),
-            data("--limit", type=click.IntRange(min=1), metavar="N", help="Take the first N rows."),
+            data("--text-column", metavar="NAME", help="Column or key of the texts in a table. Default: text."),
+            data("--limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N rows."),
         ],
     )
 
 
-def machine_options(function=None, *, several=False):
-    """The machine, its kernel and its solver, LIBSVM's flags among them; `several` values of a number make a grid."""
+def machine_options(function: Callable[..., Any] | None = None, *, has_lists: bool = False) -> Callable[..., Any]:
+    """Declare the options of the machine, its kernel and its solver; with `has_lists`, numbers take several values."""
     if function is None:
-        return functools.partial(machine_options, several=several)
+        return functools.partial(machine_options, has_lists=has_lists)
     machine, solver = section("Machine"), section("Solver")
     types = (*TYPES.values(), "linear-svc", "linear-svr")
-    numbers = {"C": POSITIVE, "gamma": Number(words=("scale", "auto"), positive=True), "degree": click.INT}
-    numbers |= {"coef0": Number(), "nu": POSITIVE, "epsilon": Number()}
-    if several:
-        even = ("degree", "coef0", "nu", "epsilon")
-        numbers = {name: Several(each, powers=name not in even) for name, each in numbers.items()}
-    return _stacked(
+    numbers: dict[str, click.ParamType] = {
+        "C": POSITIVE,
+        "gamma": Number(words=("scale", "auto"), positive=True),
+        "degree": click.INT,
+        "coef0": Number(),
+        "nu": POSITIVE,
+        "epsilon": Number(),
+    }
+    if has_lists:
+        numbers = {name: ValueList(each, is_geometric=name in ("C", "gamma")) for name, each in numbers.items()}
+    return add_options(
         function,
         [
             machine(
                 "-s",
                 "--type",
                 "type_",
-                type=Named(types, TYPES),
-                help="The machine; LIBSVM's 0 to 4 too. Default: c-svc.",
+                type=Name(types, TYPES),
+                help="Type of machine; LIBSVM's numbers 0 to 4 are accepted. Default: c-svc.",
             ),
             machine(
                 "-t",
                 "--kernel",
-                type=Named((*KERNELS.values(), "laplacian"), KERNELS),
-                help="The kernel; LIBSVM's 0 to 4 too. Default: rbf.",
+                type=Name((*KERNELS.values(), "laplacian"), KERNELS),
+                help="Kernel; LIBSVM's numbers 0 to 4 are accepted. Default: rbf.",
             ),
-            machine("-c", "-C", "--cost", "C", type=numbers["C"], help="The penalty C. Default: 1."),
+            machine("-c", "-C", "--cost", "C", type=numbers["C"], help="Penalty C of the errors. Default: 1."),
             machine(
                 "-g",
                 "--gamma",
                 type=numbers["gamma"],
-                help="gamma of the kernel; scale is 1 / (d var X), auto 1 / d. Default: scale; auto, as LIBSVM has it, "
-                "with a number after -s or -t.",
+                help="gamma of the kernel; scale is 1 / (d var X), auto is 1 / d, for d features. Default: scale; with "
+                "a number after -s or -t auto, as in LIBSVM.",
             ),
-            machine("-d", "--degree", type=numbers["degree"], help="The degree of a polynomial. Default: 3."),
+            machine("-d", "--degree", type=numbers["degree"], help="Degree of the poly kernel. Default: 3."),
             machine(
-                "-r", "--coef0", type=numbers["coef0"], help="The constant of a polynomial or a sigmoid. Default: 0."
+                "-r", "--coef0", type=numbers["coef0"], help="Constant of the poly and sigmoid kernels. Default: 0."
             ),
             machine("-n", "--nu", type=numbers["nu"], help="nu of nu-svc, nu-svr and one-class. Default: 0.5."),
             machine(
-                "-p", "--epsilon", type=numbers["epsilon"], help="Half the width of a regression's tube. Default: 0.1."
+                "-p",
+                "--epsilon",
+                type=numbers["epsilon"],
+                help="Half the width of the tube of svr and linear-svr: smaller errors are not penalised. Default: 0.1 "
+                "(linear-svr: 0).",
             ),
             machine(
                 "--class-weight",
                 "class_weight",
                 multiple=True,
                 metavar="LABEL=W|balanced",
-                help="C of a class is W times C; as often as wanted. LIBSVM's -w1 5 -w-1 2 too.",
+                help="Multiply C of a class by W; repeatable. LIBSVM's -w1 5 -w-1 2 is accepted. balanced weights "
+                "classes inversely to their size.",
             ),
             machine(
                 "--multi-class",
-                type=Named(("ovo", "ovr", "dag", "crammer_singer")),
-                help="Pairs of classes, each against the rest, a graph of pairs; crammer_singer for linear-svc.",
+                type=Name(("ovo", "ovr", "dag", "crammer_singer")),
+                help="More than two classes: one against one, one against the rest, a decision graph over the pairs, "
+                "or one joint problem (linear-svc only). Default: ovo (linear-svc: ovr).",
             ),
             machine(
                 "--loss",
-                type=Named(("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")),
-                help="Of linear-svc and linear-svr.",
+                type=Name(("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")),
+                help="Loss of linear-svc and linear-svr.",
             ),
-            machine("--penalty", type=Named(("l1", "l2")), help="Of linear-svc and linear-svr."),
+            machine("--penalty", type=Name(("l1", "l2")), help="Penalty of linear-svc and linear-svr. Default: l2."),
             machine(
                 "--scale",
                 "scale",
-                type=Named(SCALINGS),
-                help="Scale features by the training set, to [0, 1], to [-1, 1], to mean 0 and deviation 1, or by "
-                "x / max|x|; stored in the model. Default: none.",
+                type=Name(SCALINGS),
+                help="Scale features by the training set: to [0, 1], to [-1, 1], to mean 0 and standard deviation 1, "
+                "or by max|x|. The scaling is stored in the model. Default: none.",
             ),
             machine(
                 "-b",
@@ -187,44 +225,83 @@ def machine_options(function=None, *, several=False):
                 metavar="0|1",
                 help="1 calibrates probabilities by cross-validation.",
             ),
-            machine("--calibration", type=Named(("sigmoid", "isotonic")), help="How; with -b 1 a sigmoid."),
-            solver("--solver", metavar="NAME", help="auto, or another name of symsvm.list_solvers('dual')."),
-            solver("-e", "--tol", type=POSITIVE, help="The largest KKT violation. Default: 0.001 (linear: 0.0001)."),
-            solver("--max-iter", type=int, help="The most iterations of a problem; -1 for no limit."),
-            solver("--time-limit", type=POSITIVE, metavar="SECONDS", help="The most seconds of a problem."),
-            solver("--mode", type=Named(("NUMBA", "JAX")), help="The backend. Default: NUMBA."),
+            machine(
+                "--calibration",
+                type=Name(("sigmoid", "isotonic")),
+                help="Calibrate probabilities by this method. Default with -b 1: sigmoid.",
+            ),
+            solver("--solver", metavar="NAME", help="auto, or a name from symsvm.list_solvers('dual')."),
+            solver(
+                "-e",
+                "--tol",
+                type=POSITIVE,
+                help="Stop when the largest KKT violation is below this. Default: 0.001 (linear machines: 0.0001).",
+            ),
+            solver("--max-iter", type=int, help="Maximum number of iterations per problem; -1 for no limit."),
+            solver("--time-limit", type=POSITIVE, metavar="SECONDS", help="Maximum time per problem."),
+            solver("--mode", type=Name(("NUMBA", "JAX")), help="Backend. Default: NUMBA."),
             solver(
                 "--seed",
                 type=click.IntRange(min=0),
                 default=0,
                 show_default=True,
-                help="Of folds and of what is random.",
+                help="Seed of the folds and of randomised solvers.",
             ),
             solver(
                 "-m",
                 "--cache-size",
                 type=POSITIVE,
                 metavar="MB",
-                help="LIBSVM's cache; accepted, for the solver holds none.",
+                help="Accepted as in LIBSVM; no effect, because the solver has no row cache.",
             ),
             solver(
                 "-h",
                 "--shrinking",
                 type=click.IntRange(0, 1),
                 metavar="0|1",
-                help="LIBSVM's; accepted, for the solver shrinks where it helps.",
+                help="Accepted as in LIBSVM; no effect, because the solver decides when to shrink.",
             ),
         ],
     )
 
 
-def output_options(function):
-    """How to report."""
-    out = section("Output")
-    return _stacked(
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the options for reporting."""
+    output = section("Output")
+    return add_options(
         function,
         [
-            out("--json", "as_json", is_flag=True, help="One JSON document on stdout, nothing else there."),
-            out("-q", "--quiet", is_flag=True, help="Say nothing but what went wrong."),
+            output("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else."),
+            output("-q", "--quiet", is_flag=True, help="Print only results and failures."),
         ],
     )
+
+
+# ---- LIBSVM's flags
+
+
+class MachineCommand(Command):
+    """A command with `machine_options` that accepts LIBSVM's class weights, -w1 5 -w-1 2."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with -wLABEL as --class-weight, and record in `ctx.meta` whether LIBSVM's numbers are used."""
+        words, rest = [], list(args)
+        while rest:
+            word = rest.pop(0)
+            match = _CLASS_WEIGHT.fullmatch(word)
+            if word == "--":
+                words += [word, *rest]
+                break
+            if match:
+                weight = match[2] if match[2] is not None else rest.pop(0) if rest else ""
+                words += ["--class-weight", f"{int(match[1])}={weight}"]
+            else:
+                words.append(word)
+        joined = ("".join(pair) for pair in itertools.pairwise(words))
+        ctx.meta["libsvm"] = any(re.fullmatch(r"-[st][0-4]", word) for word in (*words, *joined))
+        return super().parse_args(ctx, words)
+
+
+def default_gamma(settings: Mapping[str, Any], is_libsvm: bool) -> str | None:
+    """Return LIBSVM's default of gamma, "auto", if its numbers name the machine; else None, the estimator's default."""
+    return "auto" if is_libsvm and (settings["kernel"] or "rbf") in ("poly", "rbf", "sigmoid") else None
