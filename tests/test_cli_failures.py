@@ -121,7 +121,7 @@ def test_usage(good, tmp_path):
         (["predict", good / "m.symsvm", points, "-o", "-"], "'-' is not an output file"),
         (
             ["compare", points, "--algorithms", "qp,qqp"],
-            "there is no algorithm 'qqp' for these problems; there are decomposition,",
+            "no algorithm 'qqp' for these problems; there are decomposition,",
         ),
         (["completion"], "Missing argument '[bash|zsh|fish]'."),
         (["trian"], "there is no command 'trian'; did you mean 'train'?"),

@@ -172,9 +172,9 @@ def _build_problem(name: str, options: Mapping[str, Any]) -> Problem:
     points, stratify = densify(table.X, "comparing"), y if epsilon is None else None
     split: Any = train_test_split(points, y, train_size=_TRAIN_SHARE, random_state=0, stratify=stratify)
     X, X_test, y, y_test = split
-    X, X_test = standardise(X, X_test)
+    scaled: Any = standardise(X, X_test)
     kernel = Linear() if options["gamma"] == "linear" else RBF.from_gamma(options["gamma"])
-    return Problem(table.name, X, y, X_test, y_test, kernel, options["C"], epsilon)
+    return Problem(table.name, scaled[0], y, scaled[1], y_test, kernel, options["C"], epsilon)
 
 
 def _describe_entry(entry: Entry) -> dict[str, Any]:
