@@ -15,7 +15,7 @@ from symsvm.compiler.lifting import PASSES, lift, lower, stages, tile
 from symsvm.compiler.ops import KernelMatvec
 from symsvm.explanation.formula import Formula
 from symsvm.explanation.graph_reader import GraphReader
-from symsvm.objectives.sums import each
+from symsvm.objectives.sums import map_rows
 
 PAGE = Path(__file__).with_suffix(".md")
 
@@ -31,7 +31,7 @@ EXAMPLES = {
         "array is one call, its gradient a product, and the passes below can see into it.",
     ),
     "map_to_batch": (
-        each(lambda x_i: pt.exp(x_i).sum(), X),
+        map_rows(lambda x_i: pt.exp(x_i).sum(), X),
         "The same for a loop that keeps a value a row: predictions, for example.",
     ),
     "batched_inner_to_sum": (

@@ -207,7 +207,7 @@ def test_what_float32_says_is_not_the_end():
         qp = QuadraticProgram.c_svc(y, C)
         result, K = minimise(qp, kernel, X, tol=1e-6, time_limit=1.0, parameters=some)
         assert qp.value(K @ result.z, result.z) < -1e5
-        assert qp.infeasibility(result.z) <= qp.rounding(result.z)
+        assert qp.infeasibility(result.z) <= qp.rounding_error(result.z)
 
 
 def test_a_kernel_beyond_float32_is_solved_and_one_beyond_float64_says_so():

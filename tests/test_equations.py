@@ -9,7 +9,7 @@ from problems import KERNELS, MODES, PROBLEMS, separable, symbols
 from symsvm import CSVC, RBF, Linear, Polynomial, ProjectedGradient, grad, solve
 from symsvm.compiler.functions import function
 from symsvm.data import signs
-from symsvm.objectives import dual, lagrangian, primal
+from symsvm.objectives import dual, primal
 from symsvm.objectives.certificate import certify_svc, infeasibility
 from symsvm.objectives.projections import P, Pi, projector
 from symsvm.paper.dictionary import EQUATIONS
@@ -29,9 +29,9 @@ def graphs(lam, X, y, Z):
     """Equation number -> list of graphs that say it."""
     kernel, linear = RBF(SIGMA), Linear()
     theta, b, xi, mu = map(pt.as_tensor, (THETA, B, XI, MU))
-    hard = lagrangian.lagrangian(theta, b, lam, X, y)
-    soft = lagrangian.lagrangian(theta, b, lam, X, y, xi, mu, C)
-    at_theta = lagrangian.lagrangian(lagrangian.theta(lam, X, y), b, lam, X, y)
+    hard = primal.lagrangian(theta, b, lam, X, y)
+    soft = primal.lagrangian(theta, b, lam, X, y, xi, mu, C)
+    at_theta = primal.lagrangian(primal.theta(lam, X, y), b, lam, X, y)
     objective = CSVC(lam, X, y, C, kernel)
     (step, *_), _, _ = ProjectedGradient(ALPHA, projection="paper").step(objective, lam, pt.as_tensor(ALPHA), 0.0)
     on_level = theta * (2.0 - b) / (theta**2).sum()
@@ -42,14 +42,14 @@ def graphs(lam, X, y, Z):
         5: [primal.margins(theta, b, X, y)],
         6: [primal.f0(theta)],
         7: [hard],
-        8: [grad(hard, theta), grad(hard, b), lagrangian.theta(lam, X, y)],
-        12: [dual.f1(lam, X, y, linear), 0.5 * (lagrangian.theta(lam, X, y) ** 2).sum()],
+        8: [grad(hard, theta), grad(hard, b), primal.theta(lam, X, y)],
+        12: [dual.f1(lam, X, y, linear), 0.5 * (primal.theta(lam, X, y) ** 2).sum()],
         13: [-dual.W(lam, X, y, linear), at_theta],
         15: [dual.W(lam, X, y, Polynomial(degree=2, gamma=1.0, coef0=1.0))],
         16: [primal.slack(theta, b, X, y)],
         17: [primal.f0(theta, xi, C)],
         18: [soft],
-        20: [grad(soft, xi), lagrangian.mu(lam, C)],
+        20: [grad(soft, xi), primal.mu(lam, C)],
         21: [dual.W(lam, X, y, kernel), objective.value],
         22: [Pi(V, 0.9, -0.4)],
         23: [projector(A)],

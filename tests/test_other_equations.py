@@ -27,9 +27,9 @@ from symsvm import (
 )
 from symsvm.compiler.functions import function
 from symsvm.data import signs
-from symsvm.objectives import PerceptronRisk, dual, lagrangian, losses, primal, primal_risk
+from symsvm.objectives import PerceptronRisk, dual, losses, primal, primal_risk
 from symsvm.objectives.certificate import certify_svc, infeasibility
-from symsvm.objectives.sums import each
+from symsvm.objectives.sums import map_rows
 from symsvm.paper.dictionary import OTHERS
 from symsvm.solvers.qp.quadratic_programming import interior_point, primal_quadratic_program
 from symsvm.solvers.textbook.maximal_violating_pair import hessian_row
@@ -59,8 +59,8 @@ def graphs(lam, X, y, Z):
     kernel, linear = RBF(SIGMA), Linear()
     theta, b, xi, mu = map(pt.as_tensor, (THETA, B, XI, MU))
     f = primal.affine(X, theta, b)
-    hard = lagrangian.lagrangian(theta, b, lam, X, y)
-    soft = lagrangian.lagrangian(theta, b, lam, X, y, xi, mu, C)
+    hard = primal.lagrangian(theta, b, lam, X, y)
+    soft = primal.lagrangian(theta, b, lam, X, y, xi, mu, C)
     mean = primal_risk.risk(theta, b, X, y, pt.full(12, 1 / 12), losses.hinge) - primal_risk.norm(theta, b)
     intercept = dual.intercept(lam, X, y, linear, C)
     tube = losses.epsilon_insensitive(pt.as_tensor(TARGETS), f, EPSILON)
@@ -69,15 +69,15 @@ def graphs(lam, X, y, Z):
         "002:1.3": [primal.slack(theta, b, X, y)],
         "002:1.5": [primal.f0(theta, xi, C)],
         "002:1.11": [soft],
-        "002:1.12": [grad(soft, theta), lagrangian.theta(lam, X, y)],
-        "002:1.14": [grad(soft, xi), lagrangian.mu(lam, C)],
+        "002:1.12": [grad(soft, theta), primal.theta(lam, X, y)],
+        "002:1.14": [grad(soft, xi), primal.mu(lam, C)],
         "002:1.15": [-dual.W(lam, X, y, linear)],
         "002:1.20": [intercept],
         "002:1.21": [intercept],
         "002:1.22": [pt.sign(dual.decision(Z[0], lam, X, y, linear, b))],
         "002:2.4": [tube],
-        "002:2.11": [lagrangian.mu(lam, C)],
-        "002:2.12": [lagrangian.mu(lam, C)],
+        "002:2.11": [primal.mu(lam, C)],
+        "002:2.12": [primal.mu(lam, C)],
         "002:3.1": [hessian_row(CSVC(lam, X, y, C, kernel), pt.constant(2))],
         "002:3.2": [linear(X, Z)],
         "002:3.3": [Polynomial(degree=3, gamma=0.7, coef0=1.1)(X, Z)],
@@ -90,12 +90,12 @@ def graphs(lam, X, y, Z):
         "003:11": [primal.f0(theta)],
         "003:12": [primal.margins(theta, b, X, y)],
         "003:14": [hard],
-        "003:15": [grad(hard, theta), grad(hard, b), lagrangian.theta(lam, X, y)],
+        "003:15": [grad(hard, theta), grad(hard, b), primal.theta(lam, X, y)],
         "003:16": [primal.margins(theta, b, X, y)],
         "003:19": [-dual.W(lam, X, y, linear)],
-        "003:20": [dual.decision(Z[0], lam, X, y, linear, b), primal.affine(Z[0], lagrangian.theta(lam, X, y), b)],
+        "003:20": [dual.decision(Z[0], lam, X, y, linear, b), primal.affine(Z[0], primal.theta(lam, X, y), b)],
         "003:21": [intercept],
-        "003:25": [lagrangian.theta(lam, each(phi, X), y)],
+        "003:25": [primal.theta(lam, map_rows(phi, X), y)],
         "003:26": [dual.decisions(Z, lam, X, y, kernel, b)],
         "003:28": [mean],
         "003:29": [losses.hinge(y, f), primal.slack(theta, b, X, y)],

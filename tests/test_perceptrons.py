@@ -72,7 +72,7 @@ def test_it_stops_and_proves_that_nothing_separates(kernel):
     assert found.proof.min() >= 0
     assert found.proof.sum() == pytest.approx(1.0)
     np.testing.assert_allclose((found.proof * PARITY) @ np.hstack([CORNERS, np.ones((80, 1))]), 0, atol=1e-8)
-    assert "nothing separates the classes" in str(found)
+    assert "no hyperplane separates the classes" in str(found)
     quick = Perceptron(prove=False) if kernel is None else KernelPerceptron(prove=False)
     found = solve(PerceptronRisk(CORNERS, PARITY, kernel=kernel), quick, mode="FAST_COMPILE", max_iter=2).certificate
     assert (found.status, found.separable, found.proof) == ("feasible", None, None)

@@ -15,8 +15,8 @@ from sklearn.preprocessing import scale
 from symsvm import RBF, SVR, AdaGrad, GradientDescent, KernelDual, PrimalRisk, QuadraticProgram, compile, solve
 from symsvm.compiler.functions import function, grad
 from symsvm.data import data_home
-from symsvm.objectives.cutting_planes import CuttingPlanes
 from symsvm.objectives.losses import LOSSES
+from symsvm.objectives.primal_risk import CuttingPlanes
 
 RNG = np.random.default_rng(0)
 M = 60

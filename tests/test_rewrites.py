@@ -22,7 +22,7 @@ from symsvm.compiler.lifting import lift
 from symsvm.compiler.ops import KernelMatvec
 from symsvm.compiler.rewrites.quadratic import QuadraticForm, is_symmetric, quadratic_form
 from symsvm.objectives import dual
-from symsvm.objectives.sums import each
+from symsvm.objectives.sums import map_rows
 
 PLAIN = get_mode("FAST_COMPILE").excluding("symsvm")
 X, Z = pt.dmatrix("X"), pt.dmatrix("Z")
@@ -72,7 +72,7 @@ def test_reduce_with_an_initial_value_and_several_terms():
 
 
 def test_map_to_batch():
-    graph = each(lambda x: pt.exp(x).sum(), X)
+    graph = map_rows(lambda x: pt.exp(x).sum(), X)
     assert equal_computations([canonical(lifted(graph))], [canonical(pt.exp(X).sum(axis=1))])
 
 

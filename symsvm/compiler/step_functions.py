@@ -59,7 +59,7 @@ class StepFunctions:
         graphs, fresh = _typed(graphs, fresh, dtype)
         self.lam, *self.given = fresh
         value, *bounds = graphs[: len(graphs) - len(row)]
-        self.objective = objective.over(value, self.lam, bounds, (i, graphs[-1]) if row else None)
+        self.objective = objective.with_graphs(value, self.lam, bounds, (i, graphs[-1]) if row else None)
         first, *vectors = solver.init(self.objective, self.lam)
         shapes = [self.lam.type.shape] * len(vectors) + [()] * len(solver.start())
         self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=shape) for i, shape in enumerate(shapes)]

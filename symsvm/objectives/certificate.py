@@ -1,35 +1,51 @@
-"""How good is a point? Feasibility, optimality and the duality gap, in float64, from the point and its gradient.
+"""Certificates: feasibility, optimality and duality gap of a point, in float64, from its value and gradient.
 
-For   minimise W(lam)   subject to   lower <= lam <= upper,   a.lam = c   a feasible lam is stationary when some b gives
+For   minimise W(lam)   subject to   lower <= lam <= upper,   a.lam = c   a feasible lam is stationary if some b gives
 
     g_i + b a_i >= 0 where lam_i = lower_i,   <= 0 where lam_i = upper_i,   = 0 in between        (g = grad W).
 
-Each coordinate with a_i != 0 bounds b from one side or from both, so b exists when the greatest lower bound does not
-exceed the least upper bound; how far it does is the violation that LIBSVM compares with `tol`. In the dual of the
-support vector machine, a = y, and b is the intercept.
+Each coordinate with a_i != 0 bounds b from one side or from both. So b exists if the greatest lower bound does not
+exceed the least upper bound; the excess is the violation that LIBSVM compares with `tol`. In the dual of the support
+vector machine, a = y, and b is the intercept.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["Certificate", "certify", "certify_svc", "infeasibility", "multiplier", "status"]
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
+
+__all__ = ["Certificate", "certify", "certify_svc", "find_status", "infeasibility", "multiplier", "rounding_error"]
+
+# A total of m terms is feasible if it is off by at most _ROUNDING eps sqrt(m) times the sum of absolute values.
+_ROUNDING = 8
 
 
 @dataclass(frozen=True)
 class Certificate:
     """What is known about a point, in float64 from the value and the gradient there.
 
-    Attributes
+    Parameters
     ----------
-    W : the objective (minimised) at the point.
-    infeasibility : max(|a.lam - c|, the largest violation of a bound) (Eq. 9, 11).
-    violation : the largest violation of the KKT conditions (Eq. 10, 19; Eq. 003:18); LIBSVM compares it with tol.
-    b : the multiplier of the equality, which is the intercept; None without one, an array for several.
-    primal, dual, gap : P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
-    status : `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known
-        to be convex), `feasible` (the violation exceeds tol), `infeasible`, or `diverged` (something is not finite).
-    tol : the tolerance that `status` refers to.
+    W : float
+        The objective (minimised) at the point.
+    infeasibility : float
+        The largest violation of a bound or of a.lam = c (Eq. 9, 11).
+    violation : float
+        The largest violation of the KKT conditions (Eq. 10, 19; Eq. 003:18); LIBSVM compares it with tol.
+    b : float, ndarray or None
+        The multiplier of the equality, which is the intercept; None without one, an array for several.
+    primal, dual, gap : float or None
+        P, D = -W and P - D >= 0, for a problem whose primal is known and a feasible point; else None.
+    status : str
+        `optimal` (feasible, convex, violation at most tol), `stationary` (the same, but the problem is not known to be
+        convex), `feasible` (the violation exceeds tol), `infeasible`, or `diverged` (a value is not finite).
+    tol : float
+        The tolerance that `status` refers to.
     """
 
     W: float
@@ -43,13 +59,15 @@ class Certificate:
     tol: float
 
     @property
-    def relative_gap(self):
-        """(P - D) / max(|P|, |D|, 1), None where there is no gap."""
+    def relative_gap(self) -> float | None:
+        """The gap (P - D) divided by the largest of abs(P), abs(D) and 1; None without a gap."""
         if self.gap is None or np.isinf(self.gap):
             return self.gap
+        assert self.primal is not None
+        assert self.dual is not None
         return self.gap / max(abs(self.primal), abs(self.dual), 1.0)
 
-    def __str__(self):
+    def __str__(self) -> str:
         gap = "" if self.gap is None else f", gap {self.gap:.3g} ({self.relative_gap:.1e} relative)"
         return (
             f"{self.status}: W = {self.W:.10g}{gap}, violation {self.violation:.2e} (tol {self.tol:g}), "
@@ -57,10 +75,14 @@ class Certificate:
         )
 
 
-def infeasibility(lam, lower, upper, equality=None):
-    """max(|a.lam - c|, max(lower - lam), max(lam - upper), 0): zero for a feasible point (Eq. 9, 11, 21).
+def infeasibility(lam: Array, lower: Any, upper: Any, equality: tuple[Any, Any] | None = None) -> float:
+    """Return the largest violation of a constraint, zero for a feasible point (Eq. 9, 11, 21).
 
-    In other words, Eq. 003:17 and Eq. 002:1.13.
+    ::
+
+        max(|a.lam - c|, max(lower - lam), max(lam - upper), 0)
+
+    These are the constraints of Eq. 003:17 and Eq. 002:1.13.
 
     >>> infeasibility(np.array([1.0, 3.0]), 0.0, 2.0, (np.array([1.0, -1.0]), 0.0))
     2.0
@@ -72,27 +94,31 @@ def infeasibility(lam, lower, upper, equality=None):
     return float(np.max(violations))  # NaN if any of them is
 
 
-def multiplier(lam, g, lower, upper, a=None):
+def multiplier(lam: Array, g: Array, lower: Any, upper: Any, a: Any = None) -> tuple[float | Array | None, float]:
     """Return (b, violation): the multiplier of a.lam = c and the largest violation of the KKT conditions.
 
-    b is the mean of -g_i / a_i over the free coordinates, else the middle of what the others admit (Eq. 29). The
-    violation is max_up(-g/a) - min_low(-g/a) in LIBSVM's notation, where `up` are the coordinates that may raise a.lam
-    and `low` those that may lower it; coordinates with a_i = 0 (all of them without an equality) must have g_i = 0 or
-    point out of the box. With a matrix a, of which no two rows share a variable, b has an entry a row.
+    b is the mean of -g_i / a_i over the free coordinates; without free ones it is the midpoint of the interval that the
+    others admit (Eq. 29). The violation is max_up(-g/a) - min_low(-g/a) in LIBSVM's notation, where `up` are the
+    coordinates that may increase a.lam and `low` those that may decrease it. Coordinates with a_i = 0 (all of them
+    without an equality) must have g_i = 0 or be at a bound with -g_i pointing out of the box. With a matrix a, of which
+    no two rows share a variable, b has one entry per row.
     """
     g = np.asarray(g, dtype="float64")
-    below, above = lam < upper, lam > lower  # may rise, may fall
+    below, above = lam < upper, lam > lower  # may increase, may decrease
     a = np.zeros((0, len(g))) if a is None else np.asarray(a, dtype="float64")
     rows = np.atleast_2d(a)
-    apart = (rows == 0).all(axis=0)
-    violations = [np.max(-g, where=apart & below, initial=0.0), np.max(g, where=apart & above, initial=0.0)]
+    unconstrained = (rows == 0).all(axis=0)
+    violations = [
+        np.max(-g, where=unconstrained & below, initial=0.0),
+        np.max(g, where=unconstrained & above, initial=0.0),
+    ]
     bs = []
     for row in rows:
-        mine = row != 0
-        r = -g / np.where(mine, row, 1.0)
-        up, low = np.where(row > 0, below, above) & mine, np.where(row > 0, above, below) & mine
+        members = row != 0
+        r = -g / np.where(members, row, 1.0)
+        up, low = np.where(row > 0, below, above) & members, np.where(row > 0, above, below) & members
         least, greatest = np.max(r, where=up, initial=-np.inf), np.min(r, where=low, initial=np.inf)
-        free = below & above & mine
+        free = below & above & members
         if free.any():
             b = r[free].mean()
         else:
@@ -103,52 +129,69 @@ def multiplier(lam, g, lower, upper, a=None):
     violation = float(np.max(violations))
     if a.ndim == 2:
         return (np.array(bs) if bs else None), violation
-    return (bs[0] if (~apart).any() else None), violation
+    return (bs[0] if (~unconstrained).any() else None), violation
 
 
-def certify(lam, W, g, lower, upper, equality=None, *, tol, is_convex=None):
-    """Certify a point of any objective from its value and gradient: no gap, for no primal is known."""
-    slack = _slack(lam, equality)
+def certify(
+    lam: Array,
+    W: float,
+    g: Array,
+    lower: Any,
+    upper: Any,
+    equality: tuple[Any, Any] | None = None,
+    *,
+    tol: float,
+    is_convex: bool | None = None,
+) -> Certificate:
+    """Certify a point of any objective from its value and gradient; there is no gap, since the primal is not known."""
+    slack = _feasibility_slack(lam, equality)
     lam = np.asarray(lam, dtype="float64")
     b, violation = multiplier(lam, g, lower, upper, None if equality is None else equality[0])
     outside = infeasibility(lam, lower, upper, equality)
-    word = status(W, outside, violation, tol, is_convex, slack)
-    return Certificate(float(W), outside, violation, b, None, None, None, word, tol)
+    status = find_status(W, outside, violation, tol, is_convex, slack)
+    return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
 
 
-def certify_svc(lam, Kq, y, C, *, tol, is_psd=None):
+def certify_svc(lam: Array, Kq: Array, y: Array, C: Any, *, tol: float, is_psd: bool | None = None) -> Certificate:
     """Certify a point of the dual of the C-SVC from K q, q = lam y (Eq. 16, 17, 21).
+
+    ::
 
         D = sum lam - 1/2 q.Kq          P = 1/2 q.Kq + sum_i C_i max(0, 1 - y_i ((Kq)_i + b))
 
-    with the b that is returned. For feasible lam and a positive semi-definite K, P - D >= 0 bounds the distance of both
-    to their common optimum. C may be a vector, one bound a point.
+    with the b that is returned. For a feasible lam and a positive semi-definite K, P - D >= 0 bounds the distance of P
+    and of D to their common optimum. C may be a vector, one bound per point.
     """
-    slack = _slack(lam, (y, 0.0))
+    slack = _feasibility_slack(lam, (y, 0.0))
     lam, Kq = np.asarray(lam, dtype="float64"), np.asarray(Kq, dtype="float64")
     quadratic = 0.5 * float((lam * y) @ Kq)
     W = quadratic - lam.sum()
     b, violation = multiplier(lam, y * Kq - 1, 0.0, C, y)
     outside = infeasibility(lam, 0.0, C, (y, 0.0))
-    word = status(W, outside, violation, tol, is_psd, slack)
-    if word in ("infeasible", "diverged"):
-        return Certificate(float(W), outside, violation, b, None, None, None, word, tol)
+    status = find_status(W, outside, violation, tol, is_psd, slack)
+    if status in ("infeasible", "diverged"):
+        return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
     xi = np.maximum(0.0, 1 - y * (Kq + b))
     primal = quadratic + float(np.sum(np.where(xi > 0, C, 0.0) * xi))
-    return Certificate(float(W), outside, violation, b, primal, -float(W), primal + float(W), word, tol)
+    return Certificate(float(W), outside, violation, b, primal, -float(W), primal + float(W), status, tol)
 
 
-def _slack(lam, equality):
-    """The infeasibility that rounding alone explains: a.lam sums m terms, each rounded in the dtype of lam."""
+def rounding_error(size: float, count: int, dtype: Any) -> float:
+    """Return the rounding error of a sum of `count` terms whose absolute values sum to `size`."""
+    return _ROUNDING * np.finfo(dtype).eps * np.sqrt(count) * size
+
+
+def _feasibility_slack(lam: Array, equality: tuple[Any, Any] | None) -> float:
+    """Return the infeasibility that rounding alone explains: a.lam sums m terms, each rounded in the dtype of lam."""
     if equality is None:
         return 0.0
     a, c = equality
     size = max(float(np.max(np.abs(a) @ np.abs(lam))), float(np.max(np.abs(c))))
-    return 8 * np.finfo(lam.dtype).eps * np.sqrt(len(lam)) * size
+    return rounding_error(size, len(lam), lam.dtype)
 
 
-def status(W, outside, violation, tol, is_convex, slack):
-    """The word for a point: see `Certificate`; `slack` is the infeasibility that rounding alone explains."""
+def find_status(W: float, outside: float, violation: float, tol: float, is_convex: bool | None, slack: float) -> str:
+    """Return the status of a point, see `Certificate`; `slack` is the infeasibility that rounding alone explains."""
     if not np.isfinite([W, outside, violation]).all():
         return "diverged"
     if outside > slack:

@@ -1,9 +1,12 @@
-"""Objective: the problem, and nothing about how it is solved.
+"""The base class of objectives: a symbolic W to minimise and its feasible set, independent of any solver.
 
 minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 """
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -13,33 +16,74 @@ from symsvm._lib.validation import is_symbolic
 from symsvm.objectives.certificate import certify
 from symsvm.objectives.projections import Pi, box_section
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array, Graph, Scalar
+    from symsvm.objectives.certificate import Certificate
+
 __all__ = ["Objective"]
 
 
 class Objective:
     """Any symbolic W that a researcher writes, with its feasible set (Eq. 21 is one of them).
 
+    ::
+
         minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 
     Parameters
     ----------
-    W : scalar graph, smooth in `variable`.
-    variable : vector, an input or a shared variable; a shared one is also where a run starts.
-    lower, upper : bounds, scalar or (m,); numbers, arrays or graphs, infinite ones allowed.
-    equality : (a, c), one linear constraint a.lam = c; (A, c) with a matrix and a vector for several, of which no two
-        may share a variable; or None.
-    is_convex : True if W is known to be convex; only then can a point be called optimal and not just stationary.
+    W : TensorVariable
+        A scalar graph, smooth in `variable`.
+    variable : TensorVariable
+        The vector lam, an input or a shared variable; the value of a shared variable is the start of a run.
+    lower, upper : array_like or TensorVariable
+        Bounds, scalar or (m,); infinite bounds are allowed.
+    equality : tuple, optional
+        (a, c) for one linear constraint a.lam = c; (A, c) with a matrix and a vector for several, of which no two
+        may share a variable.
+    is_convex : bool, optional
+        True if W is known to be convex; only then can a point be called optimal and not just stationary.
 
+    Attributes
+    ----------
+    value : TensorVariable
+        W.
+    variable, lower, upper : TensorVariable
+        The arguments as graphs.
+    equality : tuple of TensorVariable or None
+        (a, c) as graphs.
+    is_convex : bool or None
+        The argument.
+    problem : str
+        The kind of problem, by which `symsvm.list_solvers` selects solvers.
+    row : tuple or None
+        (i, the graph of row i of the Hessian), for solvers that evaluate single rows.
+
+    Examples
+    --------
     >>> lam = pt.vector("lam")
     >>> W = ((lam - np.array([3.0, 1.0])) ** 2).sum()
     >>> Objective(W, variable=lam, upper=2.0, equality=(np.array([1.0, -1.0]), 0.0))
     Objective(W of lam, 0 <= lam <= 2, a.lam = 0)
     """
 
-    problem = "smooth"  # which solvers suit it; see `symsvm.list_solvers`
-    row = None  # (i, the graph of row i of the Hessian) for solvers that ask for single rows, where it is known
+    problem: str = "smooth"
+    row: tuple[Graph, Graph] | None = None
 
-    def __init__(self, W, variable, lower=0.0, upper=np.inf, equality=None, is_convex=None):
+    def __init__(
+        self,
+        W: Graph,
+        variable: Graph,
+        lower: ArrayLike | Graph = 0.0,
+        upper: ArrayLike | Graph = np.inf,
+        equality: tuple[ArrayLike | Graph, ArrayLike | Graph] | None = None,
+        is_convex: bool | None = None,
+    ) -> None:
         W = pt.as_tensor(W)
         if W.ndim != 0:
             raise ValueError(f"W must be a scalar graph, got {W.ndim} dimension(s).")
@@ -51,89 +95,168 @@ class Objective:
             raise ValueError(f"W must depend on the variable {variable}, or there is nothing to minimise.")
         self.value = W
         self.variable = variable
-        self.lower = _bound(lower, "lower", variable)
-        self.upper = _bound(upper, "upper", variable)
+        self.lower = _constraint(lower, "lower", variable)
+        self.upper = _constraint(upper, "upper", variable)
         if not is_symbolic(lower) and not is_symbolic(upper) and np.any(np.asarray(lower) > np.asarray(upper)):
             raise ValueError("lower must not exceed upper, or no point is feasible.")
-        if equality is None:
-            self.equality = None
-        else:
-            try:
-                a, c = equality
-            except (TypeError, ValueError):
-                raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
-            a, c = _bound(a, "a of equality", variable, most=2), _bound(c, "c of equality", variable)
-            if not a.ndim:
-                raise ValueError("a of equality must be a vector, one entry a variable, got 0 dimension(s).")
-            if c.ndim != a.ndim - 1:
-                raise ValueError("c of equality must be one number for each row of a.")
-            if a.ndim == 2 and a.type.shape[0] is None:
-                raise ValueError("the number of equalities, the rows of a, must be known: give its shape.")
-            self.equality = (a, c)
+        self.equality = None if equality is None else _equality(equality, variable)
         self.is_convex = is_convex
 
     @property
-    def bounds(self):
+    def bounds(self) -> list[Graph]:
         """The graphs of the constraints: lower, upper and, with an equality, a and c."""
         return [self.lower, self.upper, *(self.equality or ())]
 
-    def over(self, value, variable, bounds, row=None):
-        """The same problem over other graphs, in the order of `bounds`; with the row, for solvers that go by rows."""
+    def with_graphs(
+        self, value: Graph, variable: Graph, bounds: Sequence[Graph], row: tuple[Graph, Graph] | None = None
+    ) -> Self:
+        """Return the same problem over other graphs.
+
+        Parameters
+        ----------
+        value, variable : TensorVariable
+            W and its variable.
+        bounds : sequence of TensorVariable
+            The constraints in the order of `bounds`.
+        row : tuple, optional
+            (i, the graph of row i of the Hessian).
+
+        Returns
+        -------
+        Objective
+            A copy of this objective with the graphs.
+        """
         other = copy.copy(self)
         other.value, other.variable = value, variable
         other.lower, other.upper, *equality = bounds
-        other.equality = tuple(equality) or None
+        other.equality = (equality[0], equality[1]) if equality else None
         other.row = row
         return other
 
-    def project(self, v, scale=1.0):
-        """The feasible point nearest to v, argmin_p sum_i (p_i - v_i)^2 / scale_i."""
+    def project(self, v: Graph, scale: Scalar = 1.0) -> Graph:
+        """Project onto the feasible set, argmin_p sum_i (p_i - v_i)^2 / scale_i.
+
+        Parameters
+        ----------
+        v : TensorVariable
+            The vector to project.
+        scale : float or TensorVariable
+            The metric, scalar or (m,), positive; 1 is the Euclidean one.
+
+        Returns
+        -------
+        TensorVariable
+            The nearest feasible point.
+        """
         if self.equality is None:
             return Pi(v, self.upper, self.lower)
         a, c = self.equality
         if a.ndim == 1:
             return box_section(v, a, self.upper, scale, lower=self.lower, c=c)
         nearest = Pi(v, self.upper, self.lower)
-        for k in range(a.type.shape[0]):  # no two share a variable: each for its own
+        for k in range(a.type.shape[0]):  # no two equalities share a variable, so each is projected separately
             section = box_section(v, a[k], self.upper, scale, lower=self.lower, c=c[k])
             nearest = pt.switch(pt.neq(a[k], 0), section, nearest)
         return nearest
 
-    def certificate(self, lam, W, g, lower, upper, equality, *, tol):
-        """Certify lam from the values there of W, its gradient and the constraints: a KKT residual, no gap."""
+    def certificate(
+        self,
+        lam: Array,
+        W: float,
+        g: Array,
+        lower: Array,
+        upper: Array,
+        equality: tuple[Array, Array] | None,
+        *,
+        tol: float,
+    ) -> Certificate:
+        """Certify a point from the values of W, its gradient and the constraints there.
+
+        An `Objective` has a KKT residual but no gap. Subclasses whose primal is known return a gap as well.
+
+        Parameters
+        ----------
+        lam : ndarray
+            The point (m,).
+        W : float
+            The objective there.
+        g : ndarray
+            The gradient there (m,).
+        lower, upper : ndarray
+            The bounds.
+        equality : tuple of ndarray or None
+            (a, c).
+        tol : float
+            The largest violation of an optimal point.
+
+        Returns
+        -------
+        Certificate
+            What is known about the point.
+        """
         return certify(lam, W, g, lower, upper, equality, tol=tol, is_convex=self.is_convex)
 
-    def certifier(self, lower, upper, equality, tol):
-        """A function (lam, W, g) -> `Certificate` for the points of one run, in their order."""
+    def certifier(
+        self, lower: Array, upper: Array, equality: tuple[Array, Array] | None, tol: float
+    ) -> Callable[..., Certificate]:
+        """Return a function that certifies the points of one run, called in their order.
+
+        Parameters
+        ----------
+        lower, upper : ndarray
+            The bounds.
+        equality : tuple of ndarray or None
+            (a, c).
+        tol : float
+            The largest violation of an optimal point.
+
+        Returns
+        -------
+        callable
+            A function (lam, W, g) -> `Certificate`.
+        """
         return lambda lam, W, g: self.certificate(lam, W, g, lower, upper, equality, tol=tol)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = self.variable.name or "v"
-        equality = "" if self.equality is None else f", a.{name} = {_text(self.equality[1])}"
-        return f"{type(self).__name__}(W of {name}, {_text(self.lower)} <= {name} <= {_text(self.upper)}{equality})"
+        equality = "" if self.equality is None else f", a.{name} = {_format(self.equality[1])}"
+        return f"{type(self).__name__}(W of {name}, {_format(self.lower)} <= {name} <= {_format(self.upper)}{equality})"
 
 
-def _bound(value, name, variable, most=1):
-    if not is_symbolic(value):
+def _equality(equality: Any, variable: Graph) -> tuple[Graph, Graph]:
+    """Return (a, c) as checked graphs."""
+    try:
+        a, c = equality
+    except (TypeError, ValueError):
+        raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
+    a, c = _constraint(a, "a of equality", variable, max_ndim=2), _constraint(c, "c of equality", variable)
+    if not a.ndim:
+        raise ValueError("a of equality must be a vector, one entry per variable, got 0 dimension(s).")
+    if c.ndim != a.ndim - 1:
+        raise ValueError("c of equality must be one number for each row of a.")
+    if a.ndim == 2 and a.type.shape[0] is None:
+        raise ValueError("the number of equalities, the rows of a, must be known: give its shape.")
+    return a, c
+
+
+def _constraint(value: Any, name: str, variable: Graph, max_ndim: int = 1) -> Graph:
+    """Return a bound or a coefficient as a checked graph in the dtype of the variable."""
+    if is_symbolic(value):
+        graph = value.astype(variable.dtype)
+    else:
         try:
-            bad = np.isnan(np.asarray(value, dtype="float64")).any()
+            has_nan = np.isnan(np.asarray(value, dtype="float64")).any()
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be numbers, got {value!r}.") from None
-        if bad:
+        if has_nan:
             raise ValueError(f"{name} must be numbers, got NaN.")
-    value = _graph(value, variable)
-    if value.ndim > most:
-        raise ValueError(f"{name} must have at most {most} dimension(s), got {value.ndim}.")
-    return value
+        graph = pt.constant(np.asarray(value, dtype=variable.dtype))
+    if graph.ndim > max_ndim:
+        raise ValueError(f"{name} must have at most {max_ndim} dimension(s), got {graph.ndim}.")
+    return graph
 
 
-def _graph(value, variable):
-    if is_symbolic(value):
-        return value.astype(variable.dtype)
-    return pt.constant(np.asarray(value, dtype=variable.dtype))
-
-
-def _text(bound):
+def _format(bound: Any) -> str:
     value = getattr(bound, "data", None)
     if value is None:
         return bound.name or "a graph"

@@ -1,35 +1,55 @@
-"""QuadraticProgram: the dual of every support vector machine in one description.
+"""The quadratic program whose instances are the duals of all support vector machines."""
 
-    minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
-
-K_ij = K(x_i, x_j) is between points and D is diagonal. With z_i = y_i lam_i the dual of the C-SVC (Eq. 21) has p = -y,
-bounds between 0 and C y_i, one group and the total 0. Regression has two variables a point. With no group there is no
-equality (no intercept, or one that is part of the kernel, K + 1).
-"""
+from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symsvm._lib.validation import number
-from symsvm.objectives.certificate import Certificate, status
+from symsvm.objectives.argument_checks import as_labels, as_nu, as_prices, as_targets, as_tube, as_weights
+from symsvm.objectives.certificate import Certificate, find_status, rounding_error
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array
 
 __all__ = ["QuadraticProgram"]
+
+_ATTAINABLE = 1e-12  # how much a total may exceed what the bounds allow, relative: rounding of the sum of bounds
+_SNAP = 4  # a variable this many eps off its bound, relative to the size of the bound, is at the bound
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticProgram:
-    """minimise 1/2 z.(K + D) z + p.z subject to bounds and one equality a group; see the head of this file.
+    """The dual of a support vector machine: a quadratic objective, bounds and one equality per group.
 
-    Attributes
+    ::
+
+        minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
+
+    K_ij = K(x_i, x_j) is between points and D is diagonal. With z_i = y_i lam_i the dual of the C-SVC (Eq. 21) has
+    p = -y, bounds 0 and C y_i, one group and the total 0. Regression has two variables per point. Without a group there
+    is no equality (no intercept, or one that is part of the kernel, K + 1). The constructors `c_svc`, `svr`, `nu_svc`,
+    `nu_svr` and `one_class` make the programs of the machines.
+
+    Parameters
     ----------
-    p, lower, upper : vectors (n,), one entry a variable; infinite bounds where D is positive.
-    m : the number of points; the variables i, i + m, ... stand for the point i.
-    group : the index of each variable's equality, -1 for all of them if there is none.
-    total : the right-hand sides of the equalities.
-    diagonal : D.
-    constant : added to the objective.
+    p : ndarray
+        The linear term (n,).
+    lower, upper : ndarray
+        The bounds (n,); infinite ones only where D is positive.
+    m : int
+        The number of points; the variables i, i + m, ... belong to point i.
+    group, total : ndarray
+        The index of each variable's equality (n,), all -1 if there is none, and the right-hand sides of the equalities.
+    diagonal : ndarray
+        D, (n,).
+    constant : float
+        Added to the objective.
     """
 
     p: np.ndarray
@@ -41,149 +61,276 @@ class QuadraticProgram:
     diagonal: np.ndarray
     constant: float = 0.0
 
-    # ---- the duals of support vector machines
-
     @classmethod
-    def c_svc(cls, y, C, *, squared=False, intercept=True):
-        """The dual of the C-SVC in z = y lam (Eq. 21), C a number or one a point; `squared` penalises xi^2.
+    def c_svc(cls, y: ArrayLike, C: ArrayLike, *, squared: bool = False, intercept: bool = True) -> QuadraticProgram:
+        """Return the dual of the C-SVC in z = y lam (Eq. 21).
 
-        With squared slacks lam has no upper bound, and D = 1 / (2 C).
+        Parameters
+        ----------
+        y, C : array_like
+            Labels -1 and +1 (m,), and the price of slack, one number or one per point.
+        squared, intercept : bool
+            Whether to penalise xi^2 (then lam has no upper bound, and D = 1 / (2 C)); whether there is an intercept.
 
+        Returns
+        -------
+        QuadraticProgram
+            The program.
+
+        Examples
+        --------
         >>> program = QuadraticProgram.c_svc(np.array([1.0, -1.0]), C=2.0)
         >>> program.lower.tolist(), program.upper.tolist()
         ([0.0, -2.0], [2.0, 0.0])
         """
-        y = _labels(y)
+        y = as_labels(y)
         most, diagonal = _slacks(C, len(y), squared)
-        lower, upper = np.where(y > 0, 0.0, -most), np.where(y > 0, most, 0.0)
-        return _program(-y, lower, upper, diagonal=diagonal, **_equality(len(y), intercept))
+        return _program(-y, y, most, diagonal=diagonal, intercept=intercept)
 
     @classmethod
-    def svr(cls, y, C, epsilon, *, squared=False, intercept=True):
-        """The dual of epsilon-insensitive regression in z = alpha - alpha': two variables a point, z >= 0 and z <= 0.
+    def svr(
+        cls, y: ArrayLike, C: ArrayLike, epsilon: float, *, squared: bool = False, intercept: bool = True
+    ) -> QuadraticProgram:
+        """Return the dual of epsilon-insensitive regression in z = alpha - alpha'.
 
-        Eq. 002:2.13 maximises what this minimises (Eq. 002:2.14), and sum z = 0 (Eq. 002:2.10). A point inside the
-        tube has both at 0, one outside has one of them at its bound.
+        There are two variables per point, z >= 0 and z <= 0. Eq. 002:2.13 maximises what this minimises (Eq. 002:2.14),
+        and sum z = 0 (Eq. 002:2.10). A point inside the tube has both at 0, a point outside has one at its bound.
+
+        Parameters
+        ----------
+        y, C : array_like
+            Targets (m,), and the price of slack, one number or one per point.
+        epsilon : float
+            Half the width of the tube, at least 0.
+        squared, intercept : bool
+            Whether to penalise the squares of the slacks; whether there is an intercept.
+
+        Returns
+        -------
+        QuadraticProgram
+            The program.
         """
-        y, m = _targets(y), len(y)
-        if not number(epsilon, "epsilon") >= 0:
-            raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
-        most, diagonal = _slacks(C, m, squared)
-        zero = np.zeros(m)
-        return _program(
-            np.concatenate([epsilon - y, -epsilon - y]),
-            np.concatenate([zero, -most]),
-            np.concatenate([most, zero]),
-            m=m,
-            diagonal=np.tile(diagonal, 2),
-            **_equality(2 * m, intercept),
-        )
+        y = as_targets(y)
+        as_tube(epsilon)
+        most, diagonal = _slacks(C, len(y), squared)
+        p, sign = np.concatenate([epsilon - y, -epsilon - y]), np.repeat([1, -1], len(y))
+        diagonal = np.tile(diagonal, 2)
+        return _program(p, sign, np.tile(most, 2), m=len(y), diagonal=diagonal, intercept=intercept)
 
     @classmethod
-    def one_class(cls, weights, nu):
-        """The dual of the one-class machine: 0 <= z_i <= weight_i, sum z = nu sum of weights."""
-        weights = _weights(weights, len(weights))
-        return _program(np.zeros(len(weights)), 0.0, weights, total=(_nu(nu) * weights.sum(),))
+    def one_class(cls, weights: ArrayLike, nu: float) -> QuadraticProgram:
+        """Return the dual of the one-class SVM: 0 <= z_i <= weight_i, sum z = nu sum of weights.
+
+        Parameters
+        ----------
+        weights : array_like
+            The weights of the points (m,), ones for equal points.
+        nu : float
+            The share of margin errors, 0 < nu <= 1.
+
+        Returns
+        -------
+        QuadraticProgram
+            The program.
+        """
+        weights = as_weights(weights, len(np.asarray(weights)))
+        return _program(np.zeros(len(weights)), 1, weights, total=(as_nu(nu) * weights.sum(),))
 
     @classmethod
-    def nu_svc(cls, y, nu, weights=None):
-        """The dual of the nu-SVC in z = y lam: |sum z| = nu m / 2 in each class, 0 <= lam_i <= weight_i."""
-        y = _labels(y)
-        weights = _weights(weights, len(y))
-        half = _nu(nu) * weights.sum() / 2
+    def nu_svc(cls, y: ArrayLike, nu: float, weights: ArrayLike | None = None) -> QuadraticProgram:
+        """Return the dual of the nu-SVC in z = y lam: lam sums to nu m / 2 in each class, 0 <= lam_i <= weight_i.
+
+        Parameters
+        ----------
+        y : array_like
+            Labels -1 and +1 (m,).
+        nu : float
+            The share of margin errors, 0 < nu <= 1.
+        weights : array_like, optional
+            The weights of the points (m,), ones by default; m is their sum.
+
+        Returns
+        -------
+        QuadraticProgram
+            The program.
+        """
+        y = as_labels(y)
+        weights = as_weights(weights, len(y))
+        half = as_nu(nu) * weights.sum() / 2
         most = 2 * min(weights[y > 0].sum(), weights[y < 0].sum()) / weights.sum()
-        if nu > most * (1 + 1e-12):
+        if nu > most * (1 + _ATTAINABLE):
             raise ValueError(f"nu must be at most {most:.6g} for these labels and weights, got {nu!r}.")
-        lower, upper = np.where(y > 0, 0.0, -weights), np.where(y > 0, weights, 0.0)
-        return _program(np.zeros(len(y)), lower, upper, group=np.where(y > 0, 0, 1), total=(half, -half))
+        return _program(np.zeros(len(y)), y, weights, group=np.where(y > 0, 0, 1), total=(half, -half))
 
     @classmethod
-    def nu_svr(cls, y, C, nu, weights=None):
-        """The dual of the nu-SVR: as `svr` with epsilon found, alpha and alpha' each sum to C nu m / 2."""
-        y, m = _targets(y), len(y)
-        most = number(C, "C", positive=True) * _weights(weights, m)
-        half, zero = _nu(nu) * most.sum() / 2, np.zeros(m)
-        return _program(
-            np.concatenate([-y, -y]),
-            np.concatenate([zero, -most]),
-            np.concatenate([most, zero]),
-            m=m,
-            group=np.repeat([0, 1], m),
-            total=(half, -half),
-        )
+    def nu_svr(cls, y: ArrayLike, C: float, nu: float, weights: ArrayLike | None = None) -> QuadraticProgram:
+        """Return the dual of the nu-SVR: `svr` with epsilon determined by nu; alpha and alpha' each sum to C nu m / 2.
 
-    # ---- points and their optimality
+        Parameters
+        ----------
+        y : array_like
+            Targets (m,).
+        C, nu : float
+            The price of slack, and the share of points outside the tube, 0 < nu <= 1.
+        weights : array_like, optional
+            The weights of the points (m,), ones by default; m is their sum.
+
+        Returns
+        -------
+        QuadraticProgram
+            The program.
+        """
+        y = as_targets(y)
+        most = number(C, "C", positive=True) * as_weights(weights, len(y))
+        half, group = as_nu(nu) * most.sum() / 2, np.repeat([0, 1], len(y))
+        return _program(np.tile(-y, 2), 1 - 2 * group, np.tile(most, 2), m=len(y), group=group, total=(half, -half))
 
     @property
-    def n(self):
+    def n(self) -> int:
         """The number of variables."""
         return len(self.p)
 
     @functools.cached_property
-    def point(self):
-        """The index of the point that each variable stands for."""
+    def point(self) -> Array:
+        """The index of the point that each variable belongs to."""
         return np.arange(self.n) % self.m
 
-    def weights(self, z):
-        """The factors of the points, beta_i = sum of the z that stand for the point i.
+    def weights(self, z: Array) -> Array:
+        """Return the coefficients of the points, beta_i = the sum of the variables of point i.
 
-        Of a regression alpha_i - alpha_i', with which theta = sum_i beta_i x_i (Eq. 002:2.9).
+        In regression they are alpha_i - alpha_i', with theta = sum_i beta_i x_i (Eq. 002:2.9).
+
+        Parameters
+        ----------
+        z : ndarray
+            The variables (n,).
+
+        Returns
+        -------
+        ndarray
+            The coefficients beta (m,).
         """
         return z.reshape(-1, self.m).sum(axis=0)
 
-    def start(self, near=None):
-        """A feasible point: `near` (0 by default) cut at the bounds, then changed where needed to meet the totals.
+    def start(self, near: ArrayLike | None = None) -> Array:
+        """Return a feasible point: `near` clipped to the bounds, then changed as needed to meet the totals.
 
-        Free variables change first, those that are 0 last: the start of a run should not have more support vectors than
-        it needs. What rounding leaves of a total is left.
+        Free variables change first and zero variables last, so that a run does not start with needless support vectors.
+        Totals that are off by rounding alone are not corrected.
+
+        Parameters
+        ----------
+        near : array_like, optional
+            Variables (n,), 0 by default.
+
+        Returns
+        -------
+        ndarray
+            The feasible point (n,).
         """
-        near = np.zeros(self.n) if near is None else np.asarray(near, dtype="float64")
-        z = np.clip(near, self.lower, self.upper)
+        z = np.zeros(self.n) if near is None else np.asarray(near, dtype="float64")
+        z = np.clip(z, self.lower, self.upper)
         for g, total in enumerate(self.total):
             members = np.flatnonzero(self.group == g)
             free = (z[members] > self.lower[members]) & (z[members] < self.upper[members])
             members = members[np.lexsort((~free, z[members] == 0))]
             missing = total - z[members].sum()
-            if abs(missing) <= self.rounding(z):
+            if abs(missing) <= self.rounding_error(z):
                 continue
-            room = np.abs((self.upper if missing > 0 else self.lower)[members] - z[members])
-            room = np.minimum(room, abs(missing))
+            bound = self.upper if missing > 0 else self.lower
+            room = np.minimum(np.abs(bound[members] - z[members]), abs(missing))
             filled = np.cumsum(room)
             share = np.clip(abs(missing) - (filled - room), 0, room)
-            if len(members) == 0 or filled[-1] < abs(missing) * (1 - 1e-12):
+            if len(members) == 0 or filled[-1] < abs(missing) * (1 - _ATTAINABLE):
                 raise ValueError(f"no point is feasible: the bounds do not allow the total {total:g}.")
             z[members] += np.sign(missing) * share
         return np.clip(z, self.lower, self.upper)
 
-    def rounding(self, z):
-        """What rounding may make of a total."""
-        return 8 * np.finfo(z.dtype).eps * np.sqrt(self.n) * float(np.abs(z).sum()) if len(self.total) else 0.0
+    def rounding_error(self, z: Array) -> float:
+        """Return a bound of the rounding error of a total.
 
-    def snapped(self, z):
-        """z with variables at their bounds that are off them by rounding alone.
+        Parameters
+        ----------
+        z : ndarray
+            The variables (n,).
 
-        Such a variable is not free: it is no support vector where the bound is 0, and does not fix b. Totals stay what
-        rounding may make of them; where they would not, z is returned as it is.
+        Returns
+        -------
+        float
+            The largest difference from a total that rounding explains.
         """
-        snapped, totals = z.copy(), np.append(np.abs(self.total), 0.0)[self.group]  # what is in no group is in -1
+        return rounding_error(float(np.abs(z).sum()), self.n, z.dtype) if len(self.total) else 0.0
+
+    def snap_to_bounds(self, z: Array) -> Array:
+        """Return z with the variables at their bounds that are off them by rounding alone.
+
+        Such a variable is not free: it is no support vector if the bound is 0, and it does not determine b.
+
+        Parameters
+        ----------
+        z : ndarray
+            The variables (n,).
+
+        Returns
+        -------
+        ndarray
+            The changed copy, or `z` itself if the change would violate a total by more than rounding.
+        """
+        # Group -1, no equality, picks the appended 0.
+        snapped, totals = z.copy(), np.append(np.abs(self.total), 0.0)[self.group]
         for bound, other in ((self.lower, self.upper), (self.upper, self.lower)):
             size = np.abs(np.where(bound != 0, bound, other))
-            rounding = np.where(np.isfinite(size), 4 * np.finfo(z.dtype).eps * np.maximum(size, totals), 0.0)
+            rounding = np.where(np.isfinite(size), _SNAP * np.finfo(z.dtype).eps * np.maximum(size, totals), 0.0)
             np.copyto(snapped, bound, where=np.abs(z - bound) <= rounding)
-        return snapped if self.infeasibility(snapped) <= max(self.rounding(z), self.infeasibility(z)) else z
+        return snapped if self.infeasibility(snapped) <= max(self.rounding_error(z), self.infeasibility(z)) else z
 
-    def gradient(self, Kz, z):
-        """F = (K + D) z + p from the products Kz, one a point."""
+    def gradient(self, Kz: Array, z: Array) -> Array:
+        """Return the gradient F = (K + D) z + p.
+
+        Parameters
+        ----------
+        Kz, z : ndarray
+            The product of K and the coefficients `weights(z)` (m,), and the variables (n,).
+
+        Returns
+        -------
+        ndarray
+            F, (n,).
+        """
         return Kz[self.point] + self.diagonal * z + self.p
 
-    def value(self, Kz, z):
-        """The objective."""
+    def value(self, Kz: Array, z: Array) -> float:
+        """Return the objective.
+
+        Parameters
+        ----------
+        Kz, z : ndarray
+            The product of K and the coefficients `weights(z)` (m,), and the variables (n,).
+
+        Returns
+        -------
+        float
+            The value at z.
+        """
         return float(0.5 * z @ (Kz[self.point] + self.diagonal * z) + self.p @ z) + self.constant
 
-    def multipliers(self, F, z):
-        """Return (b, violation): for each group the b with F_i + b = 0 at free z_i, and the largest KKT violation.
+    def multipliers(self, F: Array, z: Array) -> tuple[Array, float]:
+        """Return the multipliers of the equalities and the largest KKT violation.
 
-        b is the mean of -F_i over them; of a regression y_i -+ epsilon - (K z)_i (Eq. 002:2.17, 002:2.18).
+        b of a group satisfies F_i + b = 0 at free z_i. It is the mean of -F_i over them, in regression of
+        y_i -+ epsilon - (K z)_i (Eq. 002:2.17, 002:2.18).
+
+        Parameters
+        ----------
+        F, z : ndarray
+            The gradient and the variables (n,).
+
+        Returns
+        -------
+        b : ndarray
+            The multiplier of each group.
+        violation : float
+            The largest violation of the KKT conditions.
         """
         bs, worst = [], 0.0
         below, above = z < self.upper, z > self.lower
@@ -204,90 +351,98 @@ class QuadraticProgram:
             worst = max(worst, most - least)
         return np.array(bs), float(worst)
 
-    def gap(self, F, z, b, among=slice(None)):
-        """The duality gap at the multipliers b: sum_i of h_i(z_i) - min_v h_i(v), h_i(v) = 1/2 D_i v^2 + v f_i.
+    def gap(self, F: Array, z: Array, b: Array) -> float:
+        """Return the duality gap, for the C-SVC P - D of Eq. 16 and 21.
 
-        f = F - D z + b; the minimum is over the bounds. For the C-SVC it is P - D of Eq. 16 and 21. `among` sums over
-        some of the variables; each term is at least 0.
+        ::
+
+            sum_i h_i(z_i) - min_v h_i(v),    h_i(v) = 1/2 D_i v^2 + v f_i,    f = F - D z + b
+
+        Each minimum is over the bounds, so no term is negative.
+
+        Parameters
+        ----------
+        F, z : ndarray
+            The gradient and the variables (n,).
+        b : ndarray
+            The multiplier of each group.
+
+        Returns
+        -------
+        float
+            The gap.
         """
-        lower, upper, D, z = self.lower[among], self.upper[among], self.diagonal[among], z[among]
-        f = F[among] - D * z + (b[self.group[among]] if len(b) else 0.0)
+        lower, upper, D = self.lower, self.upper, self.diagonal
+        f = F - D * z + (b[self.group] if len(b) else 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.where(D > 0, -f / D, np.where(f > 0, -np.inf, np.inf))
         best = np.clip(best, lower, upper)
         best = np.where((f == 0) & (D == 0), z, best)
         return float(np.sum(0.5 * D * (z - best) * (z + best) + (z - best) * f))
 
-    def infeasibility(self, z):
-        """The largest violation of a bound or an equality."""
+    def infeasibility(self, z: Array) -> float:
+        """Return the largest violation of a bound or an equality.
+
+        Parameters
+        ----------
+        z : ndarray
+            The variables (n,).
+
+        Returns
+        -------
+        float
+            The violation, 0 for a feasible point.
+        """
         worst = max(0.0, float(np.max(self.lower - z)), float(np.max(z - self.upper)))
         if not len(self.total):
             return worst
         sums = np.bincount(self.group, z, len(self.total))
         return max(worst, float(np.abs(sums - self.total).max()))
 
-    def certificate(self, Kz, z, *, tol, is_psd=None):
-        """Certify z from the products K z: the dual is D = -W, the primal P = D + gap."""
-        slack, z = self.rounding(z), np.asarray(z, dtype="float64")
+    def certificate(self, Kz: Array, z: Array, *, tol: float, is_psd: bool | None = None) -> Certificate:
+        """Certify a point: the dual is D = -W, the primal P = D + gap.
+
+        Parameters
+        ----------
+        Kz, z : ndarray
+            The product of K and the coefficients `weights(z)` (m,), and the variables (n,).
+        tol : float
+            The largest violation of an optimal point.
+        is_psd : bool, optional
+            Whether K is known to be positive semi-definite.
+
+        Returns
+        -------
+        Certificate
+            What is known about z.
+        """
+        slack, z = self.rounding_error(z), np.asarray(z, dtype="float64")
         F = self.gradient(Kz, z)
-        W, (b, violation) = self.value(Kz, z), self.multipliers(F, z)
+        W, (bs, violation) = self.value(Kz, z), self.multipliers(F, z)
         outside = self.infeasibility(z)
-        word = status(W, outside, violation, tol, is_psd, slack)
-        b = (b if len(b) > 1 else float(b[0])) if len(b) else None
-        if word in ("infeasible", "diverged"):
-            return Certificate(W, outside, violation, b, None, None, None, word, tol)
-        gap = self.gap(F, z, np.atleast_1d(b) if b is not None else np.zeros(0))
-        return Certificate(W, outside, violation, b, gap - W, -W, gap, word, tol)
+        status = find_status(W, outside, violation, tol, is_psd, slack)
+        b = (bs if len(bs) > 1 else float(bs[0])) if len(bs) else None
+        if status in ("infeasible", "diverged"):
+            return Certificate(W, outside, violation, b, None, None, None, status, tol)
+        gap = self.gap(F, z, bs)
+        return Certificate(W, outside, violation, b, gap - W, -W, gap, status, tol)
 
 
-def _program(p, lower, upper, *, m=None, group=None, total=(0.0,), diagonal=0.0):
-    p = np.asarray(p, dtype="float64")
+def _program(p, sign, most, *, m=None, group=None, total=(0.0,), diagonal=0.0, intercept=True) -> QuadraticProgram:
+    """Return the program with 0 <= sign z <= most; by default all variables are in one group."""
     n = len(p)
+    if not intercept:
+        group, total = np.full(n, -1), ()
     group = np.zeros(n, dtype="int64") if group is None else group
-    full = [np.array(np.broadcast_to(v, n), dtype="float64") for v in (lower, upper, diagonal)]
-    return QuadraticProgram(p, *full[:2], n if m is None else m, group, np.asarray(total, dtype="float64"), full[2])
+    bounds = np.where(np.greater(sign, 0), 0.0, -most), np.where(np.greater(sign, 0), most, 0.0)
+    D = np.array(np.broadcast_to(diagonal, n), dtype="float64")
+    return QuadraticProgram(p, *bounds, n if m is None else m, group, np.asarray(total, dtype="float64"), D)
 
 
-def _equality(n, intercept):
-    return {} if intercept else {"group": np.full(n, -1), "total": ()}
-
-
-def _slacks(C, m, squared):
-    """The upper bounds and the diagonal that slacks bring, C xi or C xi^2; a point of weight 0 has no part."""
-    C = np.asarray(C, dtype="float64")
-    if C.ndim and len(C) != m:
-        raise ValueError(f"C must be a number, or one for each of the {m} points, got {len(C)}.")
-    if not (np.isfinite(C).all() and (C >= 0).all() and (C > 0).any()):
-        raise ValueError("C must be finite and positive; one of 0 takes a point out.")
-    C = np.broadcast_to(C, m)
+def _slacks(C: ArrayLike, m: int, squared: bool) -> tuple[Array, Array]:
+    """Return the upper bounds and the diagonal for slacks that cost C xi or C xi^2."""
+    C = as_prices(C, m)
     if not squared:
         return C, np.zeros(m)
     with np.errstate(divide="ignore"):
         return np.where(C > 0, np.inf, 0.0), np.where(C > 0, 1 / (2 * C), 0.0)
-
-
-def _labels(y):
-    y = _targets(y)
-    if not np.isin(y, (-1.0, 1.0)).all():
-        raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
-    return y
-
-
-def _targets(y):
-    y = np.asarray(y, dtype="float64")
-    if y.ndim != 1 or not len(y) or not np.isfinite(y).all():
-        raise ValueError(f"y must be a finite vector, one number a point, got the shape {y.shape}.")
-    return y
-
-
-def _weights(weights, m):
-    weights = np.ones(m) if weights is None else np.asarray(weights, dtype="float64")
-    if weights.shape != (m,) or not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
-        raise ValueError(f"weights must be {m} finite numbers of at least 0, and not all 0.")
-    return weights
-
-
-def _nu(nu):
-    if not 0 < number(nu, "nu") <= 1:
-        raise ValueError(f"nu must be above 0 and at most 1, got {nu!r}.")
-    return nu

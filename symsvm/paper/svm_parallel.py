@@ -27,7 +27,7 @@ from symsvm.kernels import RBF, Kernel
 from symsvm.objectives import CSVC, Platt
 from symsvm.objectives.certificate import certify_svc
 from symsvm.objectives.dual import decision, decisions, intercept
-from symsvm.objectives.platt import probability
+from symsvm.objectives.losses import probability
 from symsvm.solvers import ProjectedGradient, compile
 
 __all__ = ["SVM_parallel"]

@@ -33,7 +33,7 @@ class Quadratic:
         points = np.concatenate([np.zeros((1, n)), np.eye(n), self._probe[None]])
         batch = vectorize_graph(g, {variable: pt.constant(points.astype(variable.dtype))})
         at_zero = vectorize_graph(W, {variable: pt.constant(points[0].astype(variable.dtype))})
-        self.parts = [batch, at_zero, *objective.bounds]
+        self.dual_inputs = [batch, at_zero, *objective.bounds]
 
     def dual(self, gradients, W0, lower, upper, a=None, c=0.0):
         """The same problem in z = a lam, and 1 / a."""

@@ -137,10 +137,10 @@ class DualProgram:
             raise ValueError(f"{solver!r} chooses its precision itself: leave dtype out, got {dtype!r}.")
         self.objective, self.solver, self.mode = objective, solver, mode
         self._source = objective if hasattr(objective, "dual") else Quadratic(objective, memory or MEMORY)
-        variables, _ = leaves(self._source.parts)
+        variables, _ = leaves(self._source.dual_inputs)
         self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
         check_input_names(self.inputs)
-        parts = self._source.parts
+        parts = self._source.dual_inputs
         self._evaluate = function(self.inputs, parts, mode="FAST_COMPILE") if parts else lambda: ()
 
     def run(
@@ -217,7 +217,7 @@ def solve_dual(
     finally:
         if bar is not None:
             bar.close()
-    z = program.snapped(result.z)
+    z = program.snap_to_bounds(result.z)
 
     def certify():
         """Certify z from the data alone; only the rows of support vectors are computed."""

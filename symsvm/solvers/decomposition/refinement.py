@@ -92,7 +92,7 @@ def _solve(state: State, free: Array, tol: float) -> bool:
     state.W = qp.value(state.Kz, state.z)
     state.measure()
     is_better = state.violation <= before[3] or (state.violation <= tol and state.W < before[2])
-    if is_better and qp.infeasibility(state.z) <= qp.rounding(state.z):
+    if is_better and qp.infeasibility(state.z) <= qp.rounding_error(state.z):
         return True
     state.z, state.Kz, state.W, _ = before
     state.measure()

@@ -165,7 +165,7 @@ class State:
 
     def is_feasible(self) -> bool:
         """Whether the totals are what rounding allows, after many steps."""
-        return self.qp.infeasibility(self.z) <= self.qp.rounding(self.z)
+        return self.qp.infeasibility(self.z) <= self.qp.rounding_error(self.z)
 
     def check(self, tol: float) -> Check:
         """Decide whether the violation is within tol, in spite of the error of K z.

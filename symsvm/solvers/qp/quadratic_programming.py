@@ -307,7 +307,7 @@ class PrimalQP:
 
     def _certificate(self, v: Array, mu: Array, tol: float) -> Certificate:
         risk, qp = self.objective, self.objective.dual
-        P = risk.at(v)
+        P = risk.evaluate(v)
         z = qp.start(np.where(qp.upper > 0, mu, -mu) if not risk.classifies else risk.y * mu)
         X = risk.features(risk.X) if risk.bias == "embedded" else risk.X
         D = -qp.value(X @ (X.T @ qp.weights(z)), z)
