@@ -12,7 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from symsvm.data import SETS, Scaling, data_home, load, signs, standardise
-from symsvm.io.data.registry import FILES
+from symsvm.io.data.datasets import FILES
 
 
 def test_standardise_takes_its_statistics_from_the_first_set():

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from symsvm.data import DataError, DownloadError, data_home, load
-from symsvm.io.data import downloads, named
-from symsvm.io.data.downloads import download
-from symsvm.io.data.registry import FILES, SETS
+from symsvm.io.data import datasets
+from symsvm.io.data.datasets import FILES, SETS, download
 
 BODY = b"".join(b"%d 1:%d.5 4:2\n" % (i % 2, i) for i in range(20000))
 SHA = hashlib.sha256(BODY).hexdigest()
@@ -85,7 +84,9 @@ def test_a_cut_download_goes_on(then, server, target):
 
 def test_a_download_goes_on_in_another_run(server, target):
     server.plan = ["cut", "nothing"]
-    with pytest.raises(DownloadError, match=r"could not be downloaded \(it sent less than it promised\): try again"):
+    with pytest.raises(
+        DownloadError, match=r"could not be downloaded \(the server sent fewer bytes than announced\): try again"
+    ):
         download(server.url, SHA, target)
     assert not target.exists()
     half = (target.parent / "svmguide1.part").read_bytes()
@@ -106,7 +107,7 @@ def test_a_whole_part_is_taken(server, target):
 
 def test_a_corrupted_download_is_thrown_away(server, target):
     server.plan = ["corrupt"]
-    with pytest.raises(DataError, match=f"what arrived is damaged, for its SHA-256 is not {SHA}: try again") as caught:
+    with pytest.raises(DataError, match=f"the download is damaged, its SHA-256 is not {SHA}: try again") as caught:
         download(server.url, SHA, target)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
@@ -132,7 +133,7 @@ def test_errors_are_one_sentence(server, target, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{free.getsockname()[1]}/svmguide1"
-    with pytest.raises(DownloadError, match=r"could not be downloaded \(offline\?\): try again, or download it"):
+    with pytest.raises(DownloadError, match=r"could not be downloaded \(no connection\): try again, or download it"):
         download(nowhere, SHA, target)
     target.parent.rmdir()
     target.parent.write_text("a file where the directory should be")
@@ -158,17 +159,19 @@ def test_tests_do_not_use_the_network(monkeypatch, tmp_path):
 def test_load_downloads_what_is_missing(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYMSVM_DATA", str(tmp_path / "home"))
     files = {name: (f"{server.url}{name}", SHA) for name in ("svmguide1", "svmguide1.t")}
-    monkeypatch.setattr(named, "FILES", FILES | files)
+    monkeypatch.setattr(datasets, "FILES", FILES | files)
     data = load("svmguide1")
     assert data.X.shape == data.X_test.shape == (20000, 4)
     np.testing.assert_array_equal(data.X[3], [3.5, 0, 0, 2])
     assert sorted(file.name for file in (tmp_path / "home").iterdir()) == ["svmguide1", "svmguide1.t"]
-    with pytest.raises(DownloadError, match="cadata_scale does not exist, and no site has it: get cadata"):
+    with pytest.raises(
+        DownloadError, match="cadata_scale does not exist, and no site has it: download cadata from https:"
+    ):
         load("cadata_scale")
 
 
 def test_the_bar_is_drawn_on_a_terminal(server, target, monkeypatch, capsys):
-    monkeypatch.setattr(downloads.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(datasets.sys.stderr, "isatty", lambda: True, raising=False)
     download(server.url, SHA, target)
     assert "svmguide1: 100%" in capsys.readouterr().err
 

@@ -13,10 +13,10 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from symsvm.data import DataError, chunks, data_home, read, write
-from symsvm.io.data import tables
-from symsvm.io.data.idx import TYPES, read_idx, write_idx
-from symsvm.io.data.libsvm_text import read_libsvm, write_libsvm
-from symsvm.io.data.text import BLOCK, parse
+from symsvm.io.data import parquet
+from symsvm.io.data.array_files import IDX_TYPES, read_idx, write_idx
+from symsvm.io.data.libsvm_data import read_libsvm, write_libsvm
+from symsvm.io.data.numeric_text import BLOCK_BYTES, parse
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3)) * 10.0 ** RNG.integers(-9, 9, size=(50, 3))
@@ -85,7 +85,7 @@ def test_without_labels(tmp_path):
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_parquet_by_either_library(library, tmp_path, monkeypatch):
     pytest.importorskip(library if library == "polars" else "pyarrow")
-    monkeypatch.setattr(tables, "_library", lambda: library)
+    monkeypatch.setattr(parquet, "installed_library", lambda: library)
     for labels in (Y, WORDS):
         write(tmp_path / "p.parquet", X, labels)
         A, b = read(tmp_path / "p.parquet", "label")
@@ -110,9 +110,9 @@ def test_labels_in_a_file_of_their_own(labels, tmp_path):
     parts = list(chunks(tmp_path / "p.npy", tmp_path / labels, rows=30))
     np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), Y)
     write(tmp_path / "short.npy", X[:49])
-    with pytest.raises(DataError, match="50 labels, and .*short.npy has 49 points"):
+    with pytest.raises(DataError, match="50 labels, but .*short.npy has 49 points"):
         read(tmp_path / "short.npy", tmp_path / labels)
-    with pytest.raises(DataError, match="50 labels, and .*short.npy has 49 points"):
+    with pytest.raises(DataError, match="50 labels, but .*short.npy has 49 points"):
         list(chunks(tmp_path / "short.npy", tmp_path / labels))
 
 
@@ -182,7 +182,7 @@ def test_csv_as_people_write_it(text, header, tmp_path):
 def test_a_damaged_point_is_no_header(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text("0,1,label\n1,2,0\n3,4.5,1\n")
-    with pytest.raises(DataError, match="line 1: it may be a header or a point; say which with header=True"):
+    with pytest.raises(DataError, match="line 1: the line may be a header or a point; pass header=True"):
         read(path)
     assert read(path, "label", header=True).X.shape == (2, 2)
     with pytest.raises(DataError, match="line 1: column 3 holds 'label', which is not a number"):
@@ -203,7 +203,7 @@ def test_csv_of_words_without_a_header(tmp_path):
     assert list(read(path, 0).y) == ["setosa"]
 
 
-@pytest.mark.parametrize("kind", TYPES.values())
+@pytest.mark.parametrize("kind", IDX_TYPES.values())
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_idx_of_every_type(kind, ending, tmp_path):
     array = (RNG.normal(size=(7, 2, 3)) * 50).astype(np.dtype(kind).newbyteorder("="))
@@ -226,7 +226,7 @@ def test_idx_as_it_is_laid_out(tmp_path):
 def test_more_than_one_block(tmp_path):
     """Lines, points and line numbers go on over the blocks that a file is read in."""
     line = b"1 " + b" ".join(b"%d:0.12345678901234567" % j for j in range(1, 400)) + b"\n"
-    many = 2 * BLOCK // len(line) + 3
+    many = 2 * BLOCK_BYTES // len(line) + 3
     path = tmp_path / "p.svm"
     path.write_bytes(gzip.compress(b"\n" + line * many, 1))
     assert read(path).X.shape == (many, 399)
@@ -235,14 +235,14 @@ def test_more_than_one_block(tmp_path):
     with pytest.raises(DataError, match=rf"line {many + 2}: the value in '1:x' is not a number"):
         read(path)
     row = b"1," * 99 + b"x\n"
-    many = BLOCK // len(row) + 3
+    many = BLOCK_BYTES // len(row) + 3
     path = tmp_path / "p.csv"
     path.write_bytes(b"a" + b",b" * 98 + b",label\n" + row * many)
     A, y = read(path, "label")
     assert A.shape == (many, 99)
     assert set(y) == {"x"}
     path.write_bytes(row * many + b"1,2\n")
-    with pytest.raises(DataError, match=rf"line {many + 1}: it has fewer than the 100 columns"):
+    with pytest.raises(DataError, match=rf"line {many + 1}: the line has fewer than the 100 columns"):
         read(path, -1)
 
 
@@ -279,11 +279,11 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "p.csv"
     write(path, X, Y)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="the word 'a.nb' has a line break"):
+    with pytest.raises(ValueError, match="the string 'a.nb' has a line break"):
         write(path, X, ["a", "a\nb"] * 25)
-    with pytest.raises(ValueError, match="y must hold numbers or words"):
+    with pytest.raises(ValueError, match="y must hold numbers or strings"):
         write(path, X, [object()] * 50)
-    with pytest.raises(ValueError, match="y must hold numbers in a libsvm file"):
+    with pytest.raises(ValueError, match="y must hold numbers in libsvm files"):
         write(tmp_path / "p.svm", X, WORDS)
     with pytest.raises(ValueError, match="y must be finite"):
         write(tmp_path / "p.svm", X, Y * np.nan)
@@ -295,9 +295,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         write(path, X, Y, header=["a"])
     with pytest.raises(ValueError, match="a label for each of the 50 points"):
         write(path, X, Y[:3])
-    with pytest.raises(ValueError, match="X is sparse, which a csv file is not"):
+    with pytest.raises(ValueError, match="X is sparse, and csv files are dense: write a LIBSVM file"):
         write(path, sparse.csr_matrix(X), Y)
-    with pytest.raises(ValueError, match="one array"):
+    with pytest.raises(ValueError, match="npy files hold one array: write y to a file of its own"):
         write(tmp_path / "p.npy", X, Y)
     with pytest.raises(ValueError, match="IDX holds arrays of uint8"):
         write(tmp_path / "p.idx", X > 0)
@@ -311,7 +311,7 @@ def test_arguments(tmp_path):
         read(tmp_path / "p.svm", format="xls")
     with pytest.raises(ValueError, match="dtype must be one of 'float64', 'float32', got 'int8'"):
         read(tmp_path / "p.svm", dtype="int8")
-    with pytest.raises(ValueError, match="labels=3 is no file, and libsvm files have no such column"):
+    with pytest.raises(ValueError, match="labels=3 is not a file, and libsvm files have no such column"):
         read(tmp_path / "p.svm", 3)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "absent")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from symsvm.data import DataError, chunks, read
-from symsvm.io.data.idx import TYPES
+from symsvm.io.data.array_files import IDX_TYPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 
@@ -181,9 +181,9 @@ def test_csv(tmp_path):
 @st.composite
 def idx_files(draw):
     """A good IDX file, changed, in gzip or not."""
-    code = draw(st.sampled_from(sorted(TYPES)))
+    code = draw(st.sampled_from(sorted(IDX_TYPES)))
     shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    length = int(np.prod(shape)) * np.dtype(TYPES[code]).itemsize
+    length = int(np.prod(shape)) * np.dtype(IDX_TYPES[code]).itemsize
     body = draw(st.binary(min_size=length, max_size=length))
     content = draw(changed(struct.pack(f">4B{len(shape)}I", 0, 0, code, len(shape), *shape) + body))
     return draw(changed(gzip.compress(content, mtime=0))) if draw(st.booleans()) else content
@@ -198,7 +198,7 @@ def test_idx(tmp_path):
         path.write_bytes(content)
         found = outcome(path)
         if found and content[:2] != b"\x1f\x8b":
-            kind, axes = TYPES[content[2]], content[3]
+            kind, axes = IDX_TYPES[content[2]], content[3]
             numbers = np.frombuffer(content, dtype=kind, offset=4 + 4 * axes)
             np.testing.assert_array_equal(found[0].reshape(-1), numbers)
 

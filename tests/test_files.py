@@ -110,7 +110,7 @@ def test_a_model_comes_back_bit_for_bit(name, tmp_path):
     other = symsvm.load(path, trusted=TRUSTED)
     assert_same(model, other)
     last, mine = (m[-1] if hasattr(m, "steps") else m for m in (other, model))
-    assert set(vars(last)) == set(vars(mine)), "an attribute that files.fitted does not know"
+    assert set(vars(last)) == set(vars(mine)), "an attribute that estimator_state does not know"
     assert str(last.certificate_) == str(mine.certificate_)
     assert repr(other) == repr(model)
     assert_same(model, pickle.loads(pickle.dumps(other)))

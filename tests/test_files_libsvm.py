@@ -140,7 +140,7 @@ def test_probabilities_of_two_classes(labels, svmutil, tmp_path):
 def test_other_probabilities_are_left_out_aloud(svmutil, tmp_path):
     theirs = svmutil.svm_train(y.tolist(), rows(X, "rbf"), "-t 2 -g 0.3 -b 1 -q")
     svmutil.svm_save_model(str(tmp_path / "m.libsvm"), theirs)
-    with pytest.warns(UserWarning, match="several classes are left out"):
+    with pytest.warns(UserWarning, match="more than two classes are ignored"):
         assert symsvm.load(tmp_path / "m.libsvm").calibration is None
 
 

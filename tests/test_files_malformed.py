@@ -85,18 +85,18 @@ class Bomb:
 ARRAY = "1.intercept_.npy"
 ARRAYS = {
     "objects": (lambda: npy(np.array([Bomb()], dtype=object)), "Python objects, which are never unpickled"),
-    "pickle": (lambda: pickle.dumps(Bomb()), "no header of an array"),
+    "pickle": (lambda: pickle.dumps(Bomb()), "does not begin with the header of an array"),
     "huge": (lambda: header((2**40,)), "bytes follow"),
     "overflow": (lambda: header((2**62, 2**62)), "bytes follow"),
-    "negative": (lambda: header((-1,)), "no header of an array"),
+    "negative": (lambda: header((-1,)), "does not begin with the header of an array"),
     "many dimensions": (lambda: header((1,) * 3), "bytes follow"),
     "nothing, wide": (lambda: header((0, 2**62)), "bytes follow"),
     "structure": (lambda: npy(np.zeros(3, dtype="f8,i4")), "array of numbers or strings"),
     "complex": (lambda: npy(np.zeros(3, dtype=complex)), "numbers or strings"),
-    "text": (lambda: b"not an array", "no header of an array"),
-    "no header": (lambda: b"\x93NUMPY\x01\x00\x10\x00((((((((((((((((", "no header of an array"),
-    "deep header": (lambda: b"\x93NUMPY\x01\x00\x10\x27" + b"(" * 10000, "no header of an array"),
-    "empty": (lambda: b"", "no header of an array"),
+    "text": (lambda: b"not an array", "does not begin with the header of an array"),
+    "no header": (lambda: b"\x93NUMPY\x01\x00\x10\x00((((((((((((((((", "does not begin with the header of an array"),
+    "deep header": (lambda: b"\x93NUMPY\x01\x00\x10\x27" + b"(" * 10000, "does not begin with the header of an array"),
+    "empty": (lambda: b"", "does not begin with the header of an array"),
     "cut": (lambda: npy(np.zeros(3))[:-1], "bytes follow"),
     "other shape": (lambda: npy(np.zeros(4)), "intercept_ must have the shape (3,), got (4,)"),
     "matrix": (lambda: npy(np.zeros((3, 1))), "intercept_ must have the shape"),
@@ -128,9 +128,9 @@ STEP = ("steps", 1)
 HEADS = {
     "version": (("version",), 2, "version 2 of the format"),
     "no version": (("version",), KeyError, "version None of the format"),
-    "format": (("format",), "other", "its format is 'symsvm model'"),
-    "no steps": (("steps",), KeyError, "must name every step"),
-    "names": (("pipeline",), ["a"], "must name every step"),
+    "format": (("format",), "other", "must give 'symsvm model' as its format"),
+    "no steps": (("steps",), KeyError, "must have a name and a state for every step"),
+    "names": (("pipeline",), ["a"], "must have a name and a state for every step"),
     "class": ((*STEP, "class"), "Unpickler", "malformed"),
     "class of a list": ((*STEP, "class"), [1], "malformed"),
     "parameter": ((*STEP, "params", "sigma"), 1.0, "unexpected keyword argument 'sigma'"),
@@ -139,13 +139,17 @@ HEADS = {
     "missing": ((*STEP, "fitted", "intercept_"), KeyError, "intercept_ is missing"),
     "no array": ((*STEP, "fitted", "intercept_"), 3.0, "intercept_ must be an array"),
     "unknown array": ((*STEP, "fitted", "intercept_"), {"$array": "none"}, "malformed"),
-    "unknown kind": ((*STEP, "fitted", "intercept_"), {"$eval": "1"}, "'$eval' is no kind of value"),
-    "private kind": ((*STEP, "fitted", "intercept_"), {"$valid": "1"}, "no kind of value"),
-    "import": ((*STEP, "params", "kernel"), {"$import": "os:system"}, "if you know that code"),
+    "unknown kind": ((*STEP, "fitted", "intercept_"), {"$eval": "1"}, "'$eval' is not a kind of value"),
+    "private kind": ((*STEP, "fitted", "intercept_"), {"$valid": "1"}, "is not a kind of value"),
+    "import": ((*STEP, "params", "kernel"), {"$import": "os:system"}, "if you trust that code"),
     "kernel": ((*STEP, "fitted", "_kernel"), {"$kernel": "object", "params": {}}, "malformed"),
     "kernel's number": ((*STEP, "fitted", "_kernel"), {"$kernel": "RBF", "params": {"sigma": -1}}, "must be positive"),
     "kernel's kernel": ((*STEP, "fitted", "_kernel"), {"$kernel": "Power", "params": {"k1": 1, "n": 2}}, "be a Kernel"),
-    "classes": ((*STEP, "fitted", "classes_"), {"$strings": ["b", "a", "c"], "dtype": "object"}, "in order"),
+    "classes": (
+        (*STEP, "fitted", "classes_"),
+        {"$strings": ["b", "a", "c"], "dtype": "object"},
+        "two or more labels, in order",
+    ),
     "multi_class": ((*STEP, "params", "multi_class"), "all", "multi_class must be one of"),
     "calibration": ((*STEP, "calibration"), [], "0 maps do not calibrate 3 classes"),
     "scaling": (("steps", 0, "fitted", "mean_"), {"$array": "1.n_support_"}, "mean_ must be 4 finite numbers"),
@@ -163,13 +167,13 @@ def test_heads(name, members, tmp_path):
 @pytest.mark.parametrize(
     ("head", "sentence"),
     [
-        (b"", "is no JSON"),
+        (b"", "is not valid JSON"),
         (b"\xff\xfe\x00", "damaged"),
-        (b"{" * 9, "is no JSON"),
+        (b"{" * 9, "is not valid JSON"),
         (b"[" * 10**6, "nested too deeply"),
         (b"9" * 10**5, "damaged"),
         (b'{"format": NaN}', "holds NaN"),
-        (b"[]", "its format"),
+        (b"[]", "must give 'symsvm model' as its format"),
     ],
 )
 def test_heads_that_are_no_json(head, sentence, members, tmp_path):
@@ -187,8 +191,8 @@ def test_values_nested_too_deeply(members, tmp_path):
 def test_archives(members, tmp_path):
     path = tmp_path / "m.symsvm"
     for name in ("../evil.npy", "/etc/evil.npy", "a/b.npy", "C:\\evil.npy", "..\\evil.npy", "evil.py"):
-        refused(packed(path, members | {name: npy(np.zeros(1))}), "which is no array of a model")
-    refused(packed(path, {k: v for k, v in members.items() if k != "model.json"}), "holds one model.json, this one 0")
+        refused(packed(path, members | {name: npy(np.zeros(1))}), "which is not an array of a model")
+    refused(packed(path, {k: v for k, v in members.items() if k != "model.json"}), "has one model.json, this one has 0")
     refused(packed(path, {k: v for k, v in members.items() if k != ARRAY}), "malformed")
     bomb = members | {"bomb.npy": npy(np.zeros(10**7))}
     refused(packed(path, bomb, zipfile.ZIP_DEFLATED), "compressed or encrypted")
@@ -196,7 +200,7 @@ def test_archives(members, tmp_path):
         archive.writestr("model.json", b"{}")
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("model.json", b"{}")
-    refused(path, "holds one model.json, this one 2")
+    refused(path, "has one model.json, this one has 2")
 
 
 def test_members_that_share_their_bytes(members, tmp_path):
@@ -211,7 +215,7 @@ def test_members_that_share_their_bytes(members, tmp_path):
                 setattr(info, field, getattr(archive.getinfo("a.npy"), field))
             archive.filelist.append(info)
             archive.NameToInfo[info.filename] = info
-    refused(path, "larger than the file")
+    refused(path, "larger than the file, according to its directory")
 
 
 def test_bytes(members, tmp_path):
@@ -219,10 +223,10 @@ def test_bytes(members, tmp_path):
     good = path.read_bytes()
     for cut in (0, 1, 10, len(good) // 2, len(good) - 1):
         path.write_bytes(good[:cut])
-        refused(path, "is no .symsvm file, or a damaged one")
+        refused(path, "is not a .symsvm file, or a damaged one")
     for bad in (b"PK\3\4" + bytes(100), bytes(1000), b"\x80\x04.", b"svm_type c_svc\n"):
         path.write_bytes(bad)
-        refused(path, "is no .symsvm file, or a damaged one")
+        refused(path, "is not a .symsvm file, or a damaged one")
     place = good.index(members[ARRAY]) + len(members[ARRAY]) - 3
     path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
     refused(path, "CRC")
@@ -234,7 +238,7 @@ TEXTS = {
     "cut in a vector": (lambda t: t[: t.rindex(b"1:")].rstrip(b"\n"), None, "in the middle of a line"),
     "nul": (lambda t: t.replace(b"c_svc", b"c_\0svc"), 1, "NUL byte"),
     "nul below": (lambda t: t + b"\0", None, "NUL byte"),
-    "letters": (lambda t: t.replace(b"c_svc", "c_sv\u00e7".encode()), 1, "ASCII"),
+    "letters": (lambda t: t.replace(b"c_svc", "c_sv\u00e7".encode()), 1, "characters other than ASCII"),
     "no model": (lambda t: b"PK\3\4" + bytes(100), 1, "NUL byte"),
     "machine": (lambda t: t.replace(b"c_svc", b"d_svc"), 1, "svm_type must be one of"),
     "kernel": (lambda t: t.replace(b"rbf", b"rbg"), 2, "kernel_type must be one of"),
@@ -243,9 +247,9 @@ TEXTS = {
     "tiny gamma": (lambda t: t.replace(b"gamma 0.5", b"gamma 1e308"), None, "sigma of RBF"),
     "nan": (lambda t: t.replace(b"gamma 0.5", b"gamma nan"), 3, "finite number, got 'nan'"),
     "two numbers": (lambda t: t.replace(b"gamma 0.5", b"gamma 0.5 2"), 3, "must have a number"),
-    "twice": (lambda t: t.replace(b"gamma 0.5", b"gamma 0.5\ngamma 0.5"), 4, "twice"),
+    "twice": (lambda t: t.replace(b"gamma 0.5", b"gamma 0.5\ngamma 0.5"), 4, "the header has gamma twice"),
     "unknown": (lambda t: t.replace(b"gamma 0.5", b"delta 0.5"), 3, "no line 'delta'"),
-    "classes": (lambda t: t.replace(b"nr_class 3", b"nr_class 1"), None, "are no c_svc model"),
+    "classes": (lambda t: t.replace(b"nr_class 3", b"nr_class 1"), None, "a c_svc model cannot have nr_class 1"),
     "many classes": (lambda t: t.replace(b"nr_class 3", b"nr_class 2000000000"), None, "rho must have"),
     "huge total": (lambda t: t.replace(b"total_sv ", b"total_sv 9999"), None, "nr_sv must count"),
     "no integer": (lambda t: t.replace(b"nr_class 3", b"nr_class 3.5"), 4, "nr_class must be"),
@@ -291,7 +295,7 @@ def test_extensions(tmp_path):
         symsvm.save(SVC().fit(X, y), tmp_path / "m.pkl")
     with pytest.raises(ModelFileError, match=r"must be .symsvm or .libsvm, got ''"):
         symsvm.load(tmp_path / "m")
-    with pytest.raises(ModelFileError, match="n_features= belongs to .libsvm"):
+    with pytest.raises(ModelFileError, match="n_features= applies only to .libsvm files"):
         symsvm.load(tmp_path / "m.symsvm", n_features=3)
     with pytest.raises(FileNotFoundError):
         symsvm.load(tmp_path / "m.symsvm")

@@ -197,7 +197,7 @@ ARRAYS = {
 }
 HEADS = (
     (("params", "token_pattern"), r"(\w+)+x", "token_pattern of a vectoriser in a file must be one of"),
-    (("params", "tokenizer"), {"$import": "os:system"}, "if you know that code"),
+    (("params", "tokenizer"), {"$import": "os:system"}, "if you trust that code"),
     (("params", "analyzer"), "wordy", "analyzer of a vectoriser"),
     (("params", "encoding"), "idna", "encoding of a vectoriser"),
     (("params", "input"), "filename", "input of a vectoriser"),
@@ -211,10 +211,10 @@ HEADS = (
     (("params", "max_features"), -1, "max_features must be at least 1"),
     (("params", "norm"), KeyError, "malformed: 'norm'"),
     (("params", "extra"), 1, "has no parameter 'extra'"),
-    (("params", "use_idf"), False, "its attributes must be vocabulary, and idf"),
-    (("fitted", "idf"), KeyError, "its attributes must be vocabulary, and idf"),
+    (("params", "use_idf"), False, "its attributes must be vocabulary, and idf if use_idf is set"),
+    (("fitted", "idf"), KeyError, "its attributes must be vocabulary, and idf if use_idf is set"),
     (("fitted", "vocabulary"), {"$array": "1.intercept_"}, "vocabulary must be bytes"),
-    (("fitted", "transform"), 1, "its attributes must be vocabulary, and idf"),
+    (("fitted", "transform"), 1, "its attributes must be vocabulary, and idf if use_idf is set"),
     (("class",), "CountVectorizer", "malformed"),
 )
 
@@ -269,12 +269,12 @@ def test_malformed_pipelines(parts, tmp_path):
     head, arrays = parts
     machine = head["steps"][1]
     turned = head | {"steps": [machine, head["steps"][0]]}
-    refused(written(tmp_path / "m.symsvm", turned, arrays), "an estimator at its end")
+    refused(written(tmp_path / "m.symsvm", turned, arrays), "the last one must be an estimator")
     twice = head | {"steps": [head["steps"][0], *head["steps"]], "pipeline": ["a", "b", "c"]}
     refused(written(tmp_path / "m.symsvm", twice, arrays), "a vectoriser must be the first step")
     words = arrays["0.vocabulary"].tobytes().split(b"\n")[:-1]
     fewer = {"0.vocabulary": _words(b"\n".join(words)), "0.idf": arrays["0.idf"][:-1]}
-    refused(written(tmp_path / "m.symsvm", head, arrays | fewer), "must have the same features")
+    refused(written(tmp_path / "m.symsvm", head, arrays | fewer), "must have the same number of features")
 
 
 def of_newsgroups(path, least, tmp_path):

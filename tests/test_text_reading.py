@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from symsvm.data import DataError
-from symsvm.io.text import trees
+from symsvm.io.text import corpus
 from symsvm.text import read
 
 TREE = {
@@ -116,15 +116,15 @@ def test_encodings(tmp_path):
     path = folder(tmp_path / "a", {"ice/1": "\u00e9".encode("cp1252"), "space/1": "\ufeff\u00e9".encode()})
     assert read(path).train.texts == ["\u00e9", "\u00e9"]
     assert read(path, encoding="latin-1").train.texts[1] == "\u00ef\u00bb\u00bf\u00c3\u00a9"
-    refused(path, "byte 1 is no utf-8", encoding="utf-8")
+    refused(path, "byte 1 is not valid utf-8", encoding="utf-8")
     with pytest.raises(ValueError, match="one that Python knows, or None, got 'utf-99'"):
         read(path, encoding="utf-99")
 
 
 def test_archives_that_reach_outside(tmp_path):
     for name in ("../evil/1", "/etc/passwd", "ice/../../1"):
-        refused(tar(tmp_path / "a.tar.gz", {name: b"x"}), "is no path inside the archive")
-        refused(zipped(tmp_path / "a.zip", {name: b"x"}), "is no path inside the archive")
+        refused(tar(tmp_path / "a.tar.gz", {name: b"x"}), "is not a path inside the archive")
+        refused(zipped(tmp_path / "a.zip", {name: b"x"}), "is not a path inside the archive")
     for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
         info = tarfile.TarInfo("news-train/ice/3")
         info.type, info.linkname = kind, "/etc/passwd"
@@ -138,13 +138,13 @@ def test_archives_that_unpack_to_too_much(tmp_path, monkeypatch):
     bomb = {f"ice/{i}": bytes(1 << 20) for i in range(40)}
     refused(tar(tmp_path / "a.tar.gz", bomb), "unpacks to more than 200 times")
     refused(zipped(tmp_path / "a.zip", bomb), "unpacks to more than 200 times")
-    monkeypatch.setattr(trees, "_TEXT", 8)
+    monkeypatch.setattr(corpus, "_MAX_TEXT_BYTES", 8)
     path = folder(tmp_path / "a", {"ice/1": b"123456789", "space/1": b""})
     for wrapped in (path, tar(tmp_path / "b.tar", {"ice/1": b"123456789"}, "w")):
         refused(wrapped, "'ice/1' has 9 bytes; a text has at most")
-    monkeypatch.setattr(trees, "_TEXT", 100)
-    monkeypatch.setattr(trees, "_ALL", 10)
-    refused(folder(path, {"ice/2": b"12"}), "which are not read into memory at once")
+    monkeypatch.setattr(corpus, "_MAX_TEXT_BYTES", 100)
+    monkeypatch.setattr(corpus, "_MAX_TOTAL_BYTES", 10)
+    refused(folder(path, {"ice/2": b"12"}), "the limit of a corpus")
 
 
 def test_archives_that_are_damaged(tmp_path):
@@ -154,14 +154,14 @@ def test_archives_that_are_damaged(tmp_path):
         path.write_bytes(good[:cut])
         refused(path, "damaged")
     path.write_bytes(b"")
-    refused(path, "it is no tar archive")
+    refused(path, "this is not a tar archive")
     plain = tar(tmp_path / "a.tar", TREE, "w")
     plain.write_bytes(plain.read_bytes()[:700])
-    refused(plain, "it is no tar archive, or a damaged one")
+    refused(plain, "this is not a tar archive, or a damaged one")
     path = zipped(tmp_path / "a.zip", TREE)
     good = path.read_bytes()
     path.write_bytes(good[: len(good) // 2])
-    refused(path, "it is no zip archive that can be read")
+    refused(path, "this is not a zip archive, or a damaged one")
     secret = bytearray(good)
     secret[good.index(b"PK\3\4") + 6] |= 1  # the flag of an encrypted member, in both of its headers
     secret[good.index(b"PK\1\2") + 8] |= 1
@@ -183,8 +183,8 @@ def test_any_byte_may_be_wrong(ending, tmp_path):
 
 
 def test_no_texts(tmp_path):
-    refused(folder(tmp_path / "a", {"1": b"x"}), "a folder for each class is expected")
-    refused(tar(tmp_path / "a.tar.gz", {}), "it holds no texts")
+    refused(folder(tmp_path / "a", {"1": b"x"}), "use a folder for each class, with a file for each text")
+    refused(tar(tmp_path / "a.tar.gz", {}), "there are no texts")
     (tmp_path / "a.docx").write_bytes(b"x")
     refused(tmp_path / "a.docx", "whose name ends in .tar, .tar.gz, .tgz, .zip, .csv")
     with pytest.raises(FileNotFoundError):
@@ -229,19 +229,19 @@ def test_csv_columns(tmp_path):
 def test_csv_that_is_none(tmp_path):
     path = tmp_path / "a.csv"
     for text, sentence, line in (
-        (b"", "it is empty", None),
-        (b"text,label\n", "it holds no texts", None),
-        (b'text,label\n"a\nb",ice\nc\n', "it has 1 columns, the first line has 2", 4),
-        (b"text,label\na,ice\nb,\n", "the label must be a word", 3),
-        (b'text,label\na,ice\n"b,ice\n', "it is no line of a table", 3),
-        (b'text,label\n"a"b,ice\n', "it is no line of a table", 2),
-        (b"text,label\na\rb,ice\n", "it is no line of a table", 2),
+        (b"", "the file is empty", None),
+        (b"text,label\n", "the file has no texts", None),
+        (b'text,label\n"a\nb",ice\nc\n', "the line has 1 columns, the first line has 2", 4),
+        (b"text,label\na,ice\nb,\n", "the label must be a string or an integer, got ''", 3),
+        (b'text,label\na,ice\n"b,ice\n', "the line is not valid CSV", 3),
+        (b'text,label\n"a"b,ice\n', "the line is not valid CSV", 2),
+        (b"text,label\na\rb,ice\n", "the line is not valid CSV", 2),
     ):
         path.write_bytes(text)
         refused(path, sentence, line)
     path.write_bytes("text,label\n\u00e9,ice\n".encode("latin-1"))
     assert read(path).train.texts == ["\u00e9"]
-    refused(path, "byte 1 is no utf-8", 2, encoding="utf-8")
+    refused(path, "byte 1 is not valid utf-8", 2, encoding="utf-8")
 
 
 def test_long_fields_are_taken_and_the_limit_is_left_as_it_was(tmp_path):
@@ -268,18 +268,18 @@ def test_jsonl_labels_may_be_integers(tmp_path):
 def test_jsonl_that_is_none(tmp_path):
     path, good = tmp_path / "a.jsonl", '{"text": "goal", "label": "ice"}\n'
     for line, sentence in (
-        ("{", "it is no JSON"),
-        ("[" * 100_000, "it is no JSON"),
-        ("[1]", "it must be an object, got a list"),
+        ("{", "the line is not valid JSON"),
+        ("[" * 100_000, "the line is not valid JSON"),
+        ("[1]", "the line must be a JSON object, got a list"),
         ('{"label": "ice"}', "there is no key 'text'; its keys are ['label']"),
         ('{"text": 1, "label": "ice"}', "'text' must be a string, got a int"),
-        ('{"text": "a", "label": null}', "the label must be a word or an integer, got None"),
-        ('{"text": "a", "label": 1}', "must be all strings or all integers"),
-        ('{"text": "a", "label": true}', "the label must be a word or an integer, got True"),
+        ('{"text": "a", "label": null}', "the label must be a string or an integer, got None"),
+        ('{"text": "a", "label": 1}', "must be a string in all lines or an integer in all"),
+        ('{"text": "a", "label": true}', "the label must be a string or an integer, got True"),
     ):
         path.write_text(good + line)
         refused(path, sentence, 2)
     path.write_text(f'{{"text": "a", "label": {2**70}}}')
-    refused(path, "is no integer of 64 bits", 1)
+    refused(path, "is not a 64-bit integer", 1)
     path.write_text("\n")
-    refused(path, "it holds no texts")
+    refused(path, "the file has no texts")

@@ -113,9 +113,9 @@ def _describe_file(out: Output, file: Any, reader: Mapping[str, Any]) -> None:
         n_constant = int(np.sum(low == high))
         document |= {"least": low.min(), "greatest": high.max(), "constant_features": n_constant}
         if os.path.exists(file):
-            from symsvm.io.data.formats import format_of
+            from symsvm.io.data.data_formats import detect_format
 
-            document["format"] = reader.get("format") or format_of(file)
+            document["format"] = reader.get("format") or detect_format(file)
         rows = [
             ("format", document.get("format")),
             ("stored as", document["storage"]),

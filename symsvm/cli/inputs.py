@@ -160,7 +160,7 @@ def read_table(
     is_gram : bool
         Whether the rows are those of a kernel matrix; LIBSVM's format has their numbers in front, as the feature 0.
     """
-    from symsvm.io.data.formats import format_of
+    from symsvm.io.data.data_formats import detect_format
 
     name = os.path.basename(file)
     if text_column is not None and not text:
@@ -179,7 +179,7 @@ def read_table(
         found, _ = _load_set(str(file), is_text=False)
         X, y = found.X, found.y
     else:
-        form = format or format_of(file)
+        form = format or detect_format(file)
         zero_based = zero_based or is_gram
         X, y = _read_points(file, form, labels, supervised, header=header, zero_based=zero_based, n_features=n_features)
         X = X[:, 1:] if is_gram and form == "libsvm" else X

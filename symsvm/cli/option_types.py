@@ -31,7 +31,7 @@ class DataFile(click.ParamType):
             return self._standard_input(param, ctx)
         if os.path.exists(value):
             return value
-        from symsvm.io.data.registry import SETS
+        from symsvm.io.data import SETS
 
         name, _, part = value.partition(":")
         if name not in SETS or part not in ("", "test"):

@@ -1,50 +1,68 @@
-"""Text as blocks of whole lines, and the numbers in it, to the last bit what Python's `float` makes of them."""
+"""Text files of numbers: blocks of whole lines, and a parser whose results equal Python's `float` to the last bit."""
+
+from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
-from symsvm.io.data.errors import DataError
-from symsvm.io.data.files import Source
+from symsvm.io.data.byte_streams import ByteSource
+from symsvm.io.file_errors import DataError
 
-__all__ = ["BLOCK", "LINE", "blocks", "is_number", "is_special", "line_of", "parse", "settle", "word"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-BLOCK = 1 << 22  # bytes that are parsed at once
-LINE = 1 << 23  # bytes; a longer line is no line of data
-_EXACT = 2**53
+    from symsvm._lib.types import Array, Path
+
+__all__ = [
+    "BLOCK_BYTES",
+    "is_nan_or_inf",
+    "is_number",
+    "iter_line_blocks",
+    "line_number",
+    "parse",
+    "parse_inexact",
+    "token_at",
+]
+
+BLOCK_BYTES = 1 << 22  # parsed at once
+_MAX_LINE_BYTES = 1 << 23  # a longer line is not one of data
+_EXACT_INTEGERS = 2**53  # below it every integer is a float64
 # 10^k = high + low for k <= 44, exactly: 5^44 < 2^106.
 _HIGH = np.array([float(10**k) for k in range(45)])
 _LOW = np.array([float(10**k - int(float(10**k))) for k in range(45)])
 
 
-def blocks(path):
+def iter_line_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
     """Yield (bytes, line): blocks of whole lines, and the number of the first line of each."""
-    with Source(path) as source:
+    with ByteSource(path) as source:
         rest, line, first = b"", 1, True
-        while piece := source.read(BLOCK):
+        while piece := source.read(BLOCK_BYTES):
             if first:
                 piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
             cut = piece.rfind(b"\n") + 1
             if not cut:
                 rest += piece
-                if len(rest) > LINE:
-                    raise _long(path, line)
+                if len(rest) > _MAX_LINE_BYTES:
+                    raise _line_too_long(path, line)
                 continue
             block, rest = rest + piece[:cut], piece[cut:]
-            if block.find(b"\n") > LINE:
-                raise _long(path, line)
+            if block.find(b"\n") > _MAX_LINE_BYTES:
+                raise _line_too_long(path, line)
             yield block, line
             line += block.count(b"\n")
-        if len(rest) > LINE:
-            raise _long(path, line)
+        if len(rest) > _MAX_LINE_BYTES:
+            raise _line_too_long(path, line)
         if rest:
             yield rest + b"\n", line
 
 
-def _long(path, line):
-    return DataError(path, f"the line has more than {LINE >> 20} MiB, so this is no text of numbers.", line)
+def _line_too_long(path: Path, line: int) -> DataError:
+    most = _MAX_LINE_BYTES >> 20
+    return DataError(path, f"the line has more than {most} MiB, so the file is not a text of numbers.", line)
 
 
 @njit(cache=True)
@@ -59,16 +77,16 @@ def _product(a, b):
 
 @njit(cache=True)
 def _scaled(n, e):
-    """n * 10^e, and whether that is surely the nearest float64.
+    """n * 10^e, and whether that is proved to be the nearest float64.
 
-    It is at once where n < 2^53 and |e| <= 22, for then one operation on exact numbers rounds once. Else x + y is the
-    number to 2^-100 of itself, and sure if the sum rounds to the same float a little lower and a little higher.
+    For n < 2^53 and |e| <= 22 it is: one operation on exact numbers rounds once. Otherwise x + y is the number to a
+    relative error of 2^-100, and the proof is that slightly less and slightly more round to the same float.
     """
     k = abs(e)
     if k > 44:
         return 0.0, n == 0
     a, p = np.float64(n), _HIGH[k]
-    if n < _EXACT and k <= 22:
+    if n < _EXACT_INTEGERS and k <= 22:
         return a * p if e >= 0 else a / p, True
     b = np.float64(n - np.int64(a))
     if e >= 0:
@@ -85,9 +103,10 @@ def _scaled(n, e):
 
 @njit(cache=True)
 def parse(text, at):
-    """The number at text[at:]: (value, end, sure), with end = at where there is none.
+    """The number at text[at:]: (value, end, exact), with end = at where there is none.
 
-    What is not surely the nearest float64 (more than 18 digits, 1e-300, the middle of two floats) is left to `settle`.
+    Numbers that are not proved to be the nearest float64 (more than 18 digits, 1e-300, halfway between two floats) have
+    exact = False; `parse_inexact` parses them again.
     """
     start, negative = at, text[at] == 45
     if text[at] == 43 or text[at] == 45:
@@ -125,19 +144,19 @@ def parse(text, at):
         if digits == 0:
             return 0.0, start, True
         e += -power if down else power
-    if significant > 18:  # n has overflown
+    if significant > 18:  # n has overflowed
         return 0.0, at, False
-    value, sure = _scaled(n, e)
-    return -value if negative else value, at, sure
+    value, exact = _scaled(n, e)
+    return -value if negative else value, at, exact
 
 
-def settle(text, late, values, labels):
-    """Finish the numbers (slot, start, end) that `parse` was not sure of, by Python's `float`.
+def parse_inexact(text: bytes, spans: Array, values: Array, labels: Array) -> tuple[int, int] | None:
+    """Parse the numbers that `parse` left inexact with Python's `float`; each span is (slot, start, end).
 
-    They go to values[slot], or to labels[~slot] where the slot is negative. Returns (slot, start) of the first one that
-    is not finite, or None.
+    A number goes to values[slot], or to labels[~slot] where the slot is negative. Returns (slot, start) of the first
+    one that is not finite, or None.
     """
-    for slot, start, end in late.tolist():
+    for slot, start, end in spans.tolist():
         value = float(text[start:end])
         if not math.isfinite(value):
             return slot, start
@@ -148,8 +167,8 @@ def settle(text, late, values, labels):
     return None
 
 
-def is_number(field):
-    """Say whether a field is a finite number as `parse` reads it.
+def is_number(field: bytes) -> bool:
+    """Whether a field is a finite number as `parse` reads it.
 
     >>> [is_number(field) for field in (b"-1.5e3", b" 2 ", b"nan", b"1_0", b"")]
     [True, True, False, False, False]
@@ -160,16 +179,16 @@ def is_number(field):
     return 0 < end == len(field) and math.isfinite(float(field))
 
 
-def word(text, at):
-    """What stands at text[at:], up to a blank, a comma or the end of its line, or its first 64 bytes."""
-    return re.match(rb"[^ \t\r\n,;]*", text[at : at + 64])[0]
+def token_at(text: bytes, at: int) -> bytes:
+    """The bytes from text[at] to a blank, a comma, a semicolon or the end of the line, at most 64 of them."""
+    return re.split(rb"[ \t\r\n,;]", text[at : at + 64], maxsplit=1)[0]
 
 
-def is_special(field):
-    """Say whether a field is a way to write nan or an infinity."""
+def is_nan_or_inf(field: bytes) -> bool:
+    """Whether a field spells nan or an infinity."""
     return re.fullmatch(rb"[+-]?(nan|inf|infinity)", field.strip(), flags=re.IGNORECASE) is not None
 
 
-def line_of(text, at, first):
+def line_number(text: bytes, at: int, first: int) -> int:
     """The number of the line that text[at] is on, if the text begins with line `first`."""
     return first + text.count(b"\n", 0, at)
