@@ -5,7 +5,7 @@ N ?= 10
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test check matrix repeat fuzz slow lint format docs tables clean
+.PHONY: help env run test check matrix repeat fuzz slow lint types format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
@@ -17,6 +17,7 @@ help:
 	@echo "make slow     every test that is not in the suite, those among them: each solver on each problem and backend"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
 	@echo "make lint     check style;  make format  apply it"
+	@echo "make types    check the types of the package with pyright"
 	@echo "make docs     write the generated pages"
 	@echo "make env      only set up .venv (PYTHON=python3.12 chooses the interpreter)"
 
@@ -72,6 +73,9 @@ tables: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/pyright
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -23,6 +23,11 @@ from pathlib import Path
 
 EXTRAS = {"clarabel", "jax", "matplotlib", "onnx", "onnxruntime"}  # modules of the extras that are not installed
 MINUTES = 5  # after which a command is ended, and the check fails
+SCRIPT = str(Path(sysconfig.get_path("scripts"), "symsvm"))
+# Windows has no SIGTERM: a process is stopped by Ctrl-Break, which reaches its whole group.
+WINDOWS = sys.platform == "win32"
+GROUP = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if WINDOWS else {}
+STOP = signal.CTRL_BREAK_EVENT if WINDOWS else signal.SIGTERM
 
 
 def require(holds, sentence):
@@ -42,7 +47,7 @@ def points():
 
 def command(*words, module=False):
     """Run the script `symsvm` of this environment, or `python -m symsvm`; what it writes to stdout."""
-    program = [sys.executable, "-m", "symsvm"] if module else [str(Path(sys.executable).with_name("symsvm"))]
+    program = [sys.executable, "-m", "symsvm"] if module else [SCRIPT]
     line = [*program, *map(str, words)]
     ended = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60 * MINUTES)
     require(ended.returncode == 0, f"{' '.join(line)} ended with code {ended.returncode}.\n{ended.stderr}")
@@ -112,9 +117,8 @@ def check_files():
 @contextlib.contextmanager
 def service(model):
     """`symsvm serve` on a free port of the loopback address: the process, and a connection to it."""
-    script = str(Path(sys.executable).with_name("symsvm"))
-    line = [script, "serve", model, "--host", "127.0.0.1", "--port", "0"]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+    line = [SCRIPT, "serve", model, "--host", "127.0.0.1", "--port", "0"]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, **GROUP) as process:
         end = threading.Timer(60 * MINUTES, process.kill)
         end.start()
         try:
@@ -159,7 +163,7 @@ def check_service():
         page = ask("GET", "/").decode()
         for asset in re.findall(r'(?:src|href)="(/assets/[^"]+)"', page):
             ask("GET", asset)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(STOP)
         rest = process.stderr.read()
         code = process.wait()
         require((code, "stopped" in rest) == (0, True), f"symsvm serve ended with code {code}.\n{rest}")

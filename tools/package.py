@@ -6,6 +6,7 @@ Needs the package `build`. What was built stays in dist/; one line a check, one 
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
-FOLDERS = "symsvm", "benchmarks", "docs", "examples", "tests", "tools"  # of the source distribution
+# The source distribution contains these, and all files below the folders.
+FOLDERS = ".github", "symsvm", "benchmarks", "docs", "examples", "tests", "tools"
+FILES = (
+    ".ci/run",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "MANIFEST.in",
+    "Makefile",
+    "README.md",
+    "SECURITY.md",
+    "pyproject.toml",
+)
 
 
 def require(holds, sentence):
@@ -80,7 +97,7 @@ def check_sdist(sdist, version):
     """The source distribution has the whole tree."""
     with tarfile.open(sdist) as archive:
         found = {m.name.removeprefix(f"symsvm-{version}/") for m in archive.getmembers() if m.isfile()}
-    expected = {"LICENSE", "Makefile", "README.md", "pyproject.toml"}.union(*map(files_below, FOLDERS))
+    expected = set(FILES).union(*map(files_below, FOLDERS))
     require(expected <= found, f"{sdist.name}: missing are {sorted(expected - found)}.")
     return f"the source distribution has the {len(expected)} files of the source tree"
 
@@ -96,9 +113,10 @@ def check_same(wheel, other):
 
 def main():
     """Build, look, install, try."""
-    scope = {}
-    exec((ROOT / "symsvm" / "version.py").read_text(encoding="utf-8"), scope)
-    version = scope["__version__"]
+    source = (ROOT / "symsvm" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "(.+)"$', source, flags=re.MULTILINE)
+    require(found, "symsvm/__init__.py has no line with __version__.")
+    version = found[1]
     shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

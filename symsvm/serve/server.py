@@ -31,6 +31,8 @@ __all__ = ["allowed_hosts", "create_server", "limited_protocol", "run"]
 log = logging.getLogger("symsvm.serve")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Signals that stop the service: SIGTERM, Ctrl-C, and Ctrl-Break of Windows.
+_STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)]
 # Connections that the system accepts before the service does.
 _BACKLOG = 2048
 
@@ -103,13 +105,13 @@ def create_server(app: Any, settings: Settings) -> uvicorn.Server:
 
 @contextlib.contextmanager
 def _stop_on_signals(server: uvicorn.Server) -> Iterator[uvicorn.Server]:
-    """Let SIGTERM and Ctrl-C stop the server; uvicorn raises them again when it has stopped, which does no more."""
+    """Let signals stop the server; uvicorn raises them again when it has stopped, and then they do nothing more."""
 
     def stop(number: int, frame: object) -> None:
         server.should_exit = True
 
     in_main = threading.current_thread() is threading.main_thread()  # only there handlers can be set
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
+    before = {number: signal.signal(number, stop) for number in _STOP_SIGNALS if in_main}
     try:
         yield server
     finally:
