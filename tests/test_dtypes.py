@@ -19,7 +19,7 @@ from symsvm.compiler.lifting import lift, stages
 from symsvm.compiler.matvec import kernel_matvec
 from symsvm.compiler.ops import factor
 from symsvm.graphs.dtypes import widen
-from symsvm.graphs.structure import number
+from symsvm.graphs.structure import scalar_constant
 
 x, X = pt.dvector("x"), pt.dmatrix("X")
 VECTOR = np.array([0.3, -1.2, 0.7])
@@ -84,7 +84,7 @@ def value(text):
 def narrow(graphs):
     """The float32 variables that a graph computes; a number in it is cast exactly."""
     every = [v for v in ancestors(graphs) if getattr(v.type, "dtype", None) in ("float16", "float32")]
-    return [v for v in every if number(v) is None]
+    return [v for v in every if scalar_constant(v) is None]
 
 
 @settings(max_examples=examples(100))

@@ -282,15 +282,15 @@ def test_sparse_values_of_every_kind():
 
 def test_what_sparse_points_cannot_do_is_said_in_a_sentence():
     S, T = sparse.csr_matrix("S"), sparse.csr_matrix("T")
-    with pytest.raises(TypeError, match="must be in CSR format, one point a row, got csc"):
+    with pytest.raises(TypeError, match="must be in CSR format, one point per row, got csc"):
         kernel_matvec(RBF(), sparse.csc_matrix("C"), T, q)
     with pytest.raises(TypeError, match="cannot take sparse points: Max.* is no sum over features"):
         kernel_matvec(farthest, S, T, q)
     with pytest.raises(TypeError, match="cannot take sparse points: it transforms them"):
         kernel_matvec(pair_kernel(lambda x, z: (pt.exp(x) * z).sum()), S, T, q)
-    with pytest.raises(TypeError, match="cannot take sparse points: it needs more of each"):
+    with pytest.raises(TypeError, match="cannot take sparse points: it uses more of each point"):
         kernel_matvec(pair_kernel(lambda x, z: (x * z).sum() * pt.exp(x).sum()), S, T, q)
-    with pytest.raises(NotImplementedError, match="has no gradient: give the points as dense arrays"):
+    with pytest.raises(NotImplementedError, match="has no gradient: pass the points as dense arrays"):
         pytensor.grad(kernel_matvec(RBF(), S, T, q).sum(), q)
     for points in (S, scipy.sparse.csr_matrix(SPARSE)):
         graph = kernel_matvec(RBF(), points, T, q)
@@ -305,7 +305,7 @@ def test_bad_input_gets_a_sentence():
         kernel_matvec("rbf", X, Z, q)
     with pytest.raises(ValueError, match=r"points must form a matrix \(m, d\), got 1 dimension"):
         kernel_matvec(RBF(), q, Z, q)
-    with pytest.raises(ValueError, match="points with the same features, got 1 and 3"):
+    with pytest.raises(ValueError, match="X and Z must be points with the same features, got 1 and 3"):
         kernel_matvec(RBF(), POINTS[:, :1], OTHERS, q)
     with pytest.raises(ValueError, match="must return a scalar for a pair of points, got 1 dimension"):
         kernel_matvec(pair_kernel(lambda x, z: x - z), X, Z, q)
@@ -401,7 +401,7 @@ def chosen(K, rows, columns):
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_pairs(storage, monkeypatch):
     """In the compiled loops: chosen rows and columns, bits, and what is not there."""
-    monkeypatch.setattr(oracles, "SMALL", 0)
+    monkeypatch.setattr(oracles, "SMALL_MATRIX", 0)
     rng = np.random.default_rng(1)
     A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.5) for n in (70, 600))
     sides = (A, B) if storage == "dense" else map(scipy.sparse.csr_matrix, (A, B))

@@ -7,7 +7,7 @@ from pytensor.scan import scan
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.sort import ArgSortOp
 
-from symsvm._lib import compat as internals
+from symsvm._lib import compat
 from symsvm.compiler.functions import function
 
 RNG = np.random.default_rng(0)
@@ -137,6 +137,6 @@ def test_other_graphs_keep_the_conversions_of_pytensor():
         assert isinstance(node.op, op_type)
         assert numba_funcify_and_cache_key(node.op, node=node)[0].__name__ != ours
         assert numba_funcify(node.op, node=node).__name__ != ours
-        with internals._ours():
+        with compat.converting_own_graph():
             assert numba_funcify_and_cache_key(node.op, node=node)[0].__name__ == ours
             assert numba_funcify(node.op, node=node).__name__ == ours

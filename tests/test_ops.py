@@ -19,10 +19,10 @@ from pytensor.tensor.elemwise import Elemwise
 from symsvm import RBF, Precomputed, pair_kernel, sum_over
 from symsvm.compiler.functions import function, value_and_grad
 from symsvm.compiler.lifting import lift, tile
-from symsvm.compiler.matvec import form_of, kernel_matvec
+from symsvm.compiler.matvec import kernel_form, kernel_matvec
 from symsvm.compiler.ops import KernelGram, KernelMatvec, NotElementwise, ScalarFunction, factor
 from symsvm.compiler.ops import scalar_function as tables
-from symsvm.compiler.ops.tiles import _scope
+from symsvm.compiler.ops.tiles import loop_globals
 from symsvm.compiler.ops.vector_math import FLOATS
 from symsvm.graphs.dtypes import retype
 from symsvm.graphs.structure import leaves, signature
@@ -142,7 +142,7 @@ def test_powers(dtype):
 # Scalar functions
 
 SCALARS = {type(op): op for module in (ps, ps.math) for op in vars(module).values() if isinstance(op, ps.ScalarOp)}
-TABLE = [*tables._INFIX, *tables._TEMPLATES, ps.Pow, ps.ScalarMaximum, ps.ScalarMinimum, ps.Switch]
+TABLE = [*tables.INFIX, *tables.TEMPLATES, ps.Pow, ps.ScalarMaximum, ps.ScalarMinimum, ps.Switch]
 ODD = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]
 TRIPLES = np.array(
     [(a, b, c) for a in [*ODD, 0.3] for b in [*ODD, -1.7] for c in [2.0, np.nan]] + [(0.4, 2.5, 1.5)] * 2
@@ -186,7 +186,7 @@ def compile_all(functions, dtype):
     for k, f in enumerate(functions):
         source = f.source(["x[i]", "y[i]", "z[i]"], f"out[{k}, i]")
         lines += [textwrap.indent(re.sub(r"\bt(\d+)\b", rf"t{k}_\1", source), "        ")]  # names of its own
-    scope = _scope(dtype)
+    scope = loop_globals(dtype)
     exec("\n".join(lines), scope)
     loop = numba.njit(scope["loop"], error_model="numpy")
 
@@ -287,7 +287,7 @@ CHANNELS = {  # for each channel whether it is a product of matrices
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_form_of_a_kernel(name):
-    form = form_of(FORMS[name], A, B)
+    form = kernel_form(FORMS[name], A, B)
     assert tuple(channel.h.is_product for channel in form.channels) == CHANNELS[name]
     assert [len(channel.weights) for channel in form.channels] == [int("weighted" in name)] * len(form.channels)
     assert len(form.epilogue.inputs) == sum(map(len, (form.channels, form.rows, form.columns, form.numbers)))
@@ -321,7 +321,7 @@ def check_value(kernel, mode, dtype, ops=(KernelGram, KernelMatvec)):
     """KernelGram and KernelMatvec of the form against the plain graph in float64."""
     inputs = [pt.tensor(v.name, dtype=dtype, shape=(None,) * v.ndim) for v in (A, B, q)]
     given = [array.astype(dtype) for array in (POINTS, OTHERS, VECTOR)]
-    form = form_of(kernel, *inputs[:2])
+    form = kernel_form(kernel, *inputs[:2])
     graphs = [op.of(form, *([inputs[2]] if op is KernelMatvec else [])) for op in ops]
     assert {graph.dtype for graph in graphs} == {dtype}
     values = function(inputs, graphs, mode=mode)(*given)
@@ -347,7 +347,7 @@ def check_value(kernel, mode, dtype, ops=(KernelGram, KernelMatvec)):
 )
 def test_what_has_no_form_says_why(kernel, reason):
     with pytest.raises(NotElementwise, match=reason):
-        form_of(kernel, A, B)
+        kernel_form(kernel, A, B)
 
 
 def test_matrices_without_a_form():
@@ -372,7 +372,7 @@ def test_error_of_the_squared_distance(offset, dtype):
     X = (np.vstack([points, points + 1e-8, points[:1]]) + offset).astype(dtype)
     left, right = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
     squared = pair_kernel(lambda x, z: ((x - z) ** 2).sum())
-    value = KernelGram.of(form_of(squared, left, right))
+    value = KernelGram.of(kernel_form(squared, left, right))
     D = pytensor.function([left, right], value, mode="FAST_COMPILE")(X, X)
     E = X.astype(np.longdouble)
     exact = ((E[:, None] - E[None]) ** 2).sum(-1)

@@ -451,7 +451,10 @@ def test_a_kernel_without_tiles_says_what_it_needs():
     farthest = pair_kernel(lambda x, z: pt.exp(-abs(x - z).max()))
     objective, data = svc(900, kernel=farthest)
     program = compile(objective, ProjectedGradient(), mode="FAST_COMPILE", memory=2**22)
-    with pytest.raises(ValueError, match=r"memory=4194304 does not hold an array of \d+ bytes .* give more, or write"):
+    with pytest.raises(
+        ValueError,
+        match=r"memory=4194304 is too small: this objective needs an array of \d+ bytes .* Raise memory, or write",
+    ):
         program.run(**data)
 
 

@@ -1,3 +1,6 @@
-"""What every package may use: checks of arguments, interrupts, threads, atomic writes, other libraries' internals."""
+"""Tools that every package may import: validation, threads, interrupts, atomic writes, types, compatibility.
+
+Nothing here imports from another package of symsvm.
+"""
 
 __all__ = []

@@ -1,19 +1,25 @@
-"""Replacement: a file is written whole or not at all."""
+"""Atomic writes: a file is written completely or not at all."""
+
+from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["atomic_write"]
 
 
 @contextlib.contextmanager
-def atomic_write(path):
-    """A binary file to write to, which takes the place of `path` when all of it is on the disk.
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a binary file that replaces `path` once all of it is on the disk.
 
-    It is a temporary file in the same directory: a crash, a full disk or an exception leave the old file as it was. A
-    device or a pipe takes what is written, and is not replaced.
+    It is a temporary file in the same directory: a crash, a full disk or an exception leave the old file unchanged. A
+    device or a pipe is written to directly.
 
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "file"
@@ -31,7 +37,7 @@ def atomic_write(path):
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except OSError as error:
-        error.filename = str(path)  # nobody knows the temporary one
+        error.filename = str(path)  # instead of the temporary file's name
         raise
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -50,7 +56,7 @@ def atomic_write(path):
 
 
 def _mode(target):
-    """The permissions of the file that is replaced, else those of any new file."""
+    """Return the permissions of the file that is replaced, else those of a new file."""
     with contextlib.suppress(OSError):
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -59,7 +65,7 @@ def _mode(target):
 
 
 def _sync(directory):
-    """Put the new name on the disk too, where a directory can be opened."""
+    """Write the new name to the disk too, where the system can open a directory."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

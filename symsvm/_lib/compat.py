@@ -1,82 +1,93 @@
-"""Internals: the only module that touches private or undocumented names of PyTensor, Numba, JAX and uvicorn.
+"""Private names of other packages: the only module that uses those of PyTensor, Numba, JAX and uvicorn.
 
-`TOUCHES` lists them, with the versions they are known to work with and the reason. A name is looked up where it is
-used, not when this module is imported: JAX and uvicorn are optional, and slow to import. Where it is missing, or is not
-what it was, `Incompatible` says so in one sentence.
+`PRIVATE_NAMES` lists them, with the versions that are known to have them and the reason why each is needed. A name is
+looked up when it is used, not when this module is imported: JAX and uvicorn are optional and slow to import. If a name
+is missing or has changed, `IncompatibleVersion` says which.
 
-Numba and JAX themselves are used by public names only. PyTensor's conversions of an Op (to Numba, to JAX) belong to the
-whole process; `own_on_numba` and `own_on_jax` replace one of them for the graphs that symsvm compiles, by
-`numba_mode` and `jax_mode`, and leave it as it is for all others.
+Of Numba and JAX themselves only public names are used. PyTensor's conversions of an Op to Numba or JAX apply to the
+whole process. `override_numba` and `override_jax` replace one of them only in the graphs that symsvm compiles, which it
+does with `numba_mode` and `jax_mode`.
 """
+
+from __future__ import annotations
 
 import functools
 import importlib
 import importlib.metadata
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
 
 __all__ = [
-    "TOUCHES",
-    "Incompatible",
-    "Touch",
+    "PRIVATE_NAMES",
+    "UVICORN_CONNECTION",
+    "UVICORN_CYCLE",
+    "UVICORN_METHODS",
+    "IncompatibleVersion",
+    "PrivateName",
+    "compile_source",
+    "converting_own_graph",
+    "find_private",
     "http_protocol",
+    "is_converting_own_graph",
     "jax_function",
     "jax_mode",
     "numba_mode",
     "numba_njit",
-    "numba_source",
-    "on_jax",
-    "on_numba",
-    "own_on_jax",
-    "own_on_numba",
+    "override_jax",
+    "override_numba",
+    "register_jax",
+    "register_numba",
     "subscripts",
 ]
 
 
-class Incompatible(ImportError):
-    """An installed package lacks something private that symsvm relies on."""
+class IncompatibleVersion(ImportError):
+    """An installed package lacks a private name that symsvm uses."""
 
 
-class Touch(NamedTuple):
-    """A name in a module of another package, the versions of that package that have it, and what it is needed for."""
+class PrivateName(NamedTuple):
+    """Where a name is: the package, the module, the versions known to have it, and what symsvm needs it for."""
 
     package: str
     module: str
     versions: str
-    why: str
+    reason: str
 
 
-_PYTENSOR = "3.0.7 and 3.3.6"
+def _pytensor(module: str, reason: str) -> PrivateName:
+    return PrivateName("pytensor", f"pytensor.{module}", "3.0.7 and 3.3.6", reason)
 
-TOUCHES = {
-    "NumbaLinker": Touch("pytensor", "pytensor.link.numba.linker", _PYTENSOR, "compile the function of a graph once"),
-    "numba_funcify_and_cache_key": Touch(
-        "pytensor", "pytensor.link.numba.dispatch.basic", _PYTENSOR, "convert graphs to Numba, with products of its own"
-    ),
-    "numba_funcify": Touch(
-        "pytensor", "pytensor.link.numba.dispatch.basic", _PYTENSOR, "do so where PyTensor's numba__cache is off"
-    ),
-    "numba_njit": Touch("pytensor", "pytensor.link.numba.dispatch.basic", _PYTENSOR, "compile with PyTensor's flags"),
-    "register_funcify_and_cache_key": Touch(
-        "pytensor", "pytensor.link.numba.dispatch.basic", _PYTENSOR, "run its Ops on Numba, cached on disk"
-    ),
-    "compile_numba_function_src": Touch(
-        "pytensor", "pytensor.link.numba.cache", _PYTENSOR, "cache generated loops on disk"
-    ),
-    "JAXLinker": Touch("pytensor", "pytensor.link.jax.linker", _PYTENSOR, "let sums in float32 stay so on JAX"),
-    "jax_funcify": Touch("pytensor", "pytensor.link.jax.dispatch.basic", _PYTENSOR, "run its Ops on JAX"),
-    "indices_from_subtensor": Touch("pytensor", "pytensor.tensor.subtensor", _PYTENSOR, "read x[i:j] in a graph"),
-    "HttpToolsProtocol": Touch(
-        "uvicorn", "uvicorn.protocols.http.httptools_impl", "0.54.0", "limit the headers and the time of requests"
-    ),
-    "RequestResponseCycle": Touch(
-        "uvicorn", "uvicorn.protocols.http.httptools_impl", "0.54.0", "know whether an answer has begun"
-    ),
+
+def _uvicorn(reason: str) -> PrivateName:
+    return PrivateName("uvicorn", "uvicorn.protocols.http.httptools_impl", "0.54.0", reason)
+
+
+_NUMBA = "link.numba.dispatch.basic"
+
+PRIVATE_NAMES: dict[str, PrivateName] = {
+    "NumbaLinker": _pytensor("link.numba.linker", "compile the function of a graph once"),
+    "numba_funcify_and_cache_key": _pytensor(_NUMBA, "convert graphs to Numba with its own products"),
+    "numba_funcify": _pytensor(_NUMBA, "convert graphs to Numba when PyTensor's numba__cache is off"),
+    "numba_njit": _pytensor(_NUMBA, "compile with PyTensor's flags"),
+    "register_funcify_and_cache_key": _pytensor(_NUMBA, "run its Ops on Numba, cached on disk"),
+    "compile_numba_function_src": _pytensor("link.numba.cache", "cache generated loops on disk"),
+    "JAXLinker": _pytensor("link.jax.linker", "keep the type of sums in float32 on JAX"),
+    "jax_funcify": _pytensor("link.jax.dispatch.basic", "run its Ops on JAX"),
+    "indices_from_subtensor": _pytensor("tensor.subtensor", "read x[i:j] in a graph"),
+    "HttpToolsProtocol": _uvicorn("limit the headers and the time of requests"),
+    "RequestResponseCycle": _uvicorn("know whether an answer has begun"),
 }
 
-# What `HttpToolsProtocol` must have: methods that are extended, and attributes of a connection and of its cycle.
-_METHODS = (
+# What symsvm.serve uses of `HttpToolsProtocol`: methods that it extends, attributes of a connection and of its cycle.
+UVICORN_METHODS = (
     "connection_made",
     "connection_lost",
     "data_received",
@@ -90,86 +101,92 @@ _METHODS = (
     "on_response_complete",
     "timeout_keep_alive_handler",
 )
-_CONNECTION = ("app", "connections", "cycle", "headers", "loop", "parser", "transport")
-_CYCLE = ("response_complete", "response_started")
+UVICORN_CONNECTION = ("app", "connections", "cycle", "headers", "loop", "parser", "transport")
+UVICORN_CYCLE = ("response_complete", "response_started")
 
 
-def _find(name):
-    """The object behind a name of `TOUCHES`."""
-    touch = TOUCHES[name]
-    importlib.import_module(touch.package)  # says itself that it is not installed
+def find_private(name: str) -> Any:
+    """Return the object of a name in `PRIVATE_NAMES`, or raise `IncompatibleVersion`."""
+    entry = PRIVATE_NAMES[name]
+    importlib.import_module(entry.package)  # raises its own error if it is not installed
     try:
-        return getattr(importlib.import_module(touch.module), name)
+        return getattr(importlib.import_module(entry.module), name)
     except AttributeError:
-        raise _incompatible(name, f"no {name} in {touch.module}") from None
+        raise _incompatible(name, f"no {name} in {entry.module}") from None
     except ModuleNotFoundError as error:
-        if not touch.module.startswith(error.name or "?"):
-            raise  # something else is not installed, JAX say
-        raise _incompatible(name, f"no module {touch.module}") from None
+        if not entry.module.startswith(error.name or "?"):
+            raise  # another package is not installed, such as JAX
+        raise _incompatible(name, f"no module {entry.module}") from None
 
 
-def _incompatible(name, lack):
-    package, _, versions, why = TOUCHES[name]
-    return Incompatible(
-        f"{package} {importlib.metadata.version(package)} has {lack}, which symsvm needs to {why}: install a version "
-        f"that is known to work ({package} {versions}), or a newer symsvm."
+def _incompatible(name: str, missing: str) -> IncompatibleVersion:
+    package, _, versions, reason = PRIVATE_NAMES[name]
+    return IncompatibleVersion(
+        f"{package} {importlib.metadata.version(package)} has {missing}, which symsvm needs to {reason}: install a "
+        f"version that is known to work ({package} {versions}), or a newer symsvm."
     )
 
 
 # PyTensor on Numba
 
 
-def numba_source(source, name, scope, key=None):
-    """The function with this name from source, for Numba; with a key it is cached on disk under it."""
-    return _find("compile_numba_function_src")(source, name, scope, cache_key=key)
+def compile_source(source: str, name: str, scope: dict, key: str | None = None) -> Callable:
+    """Return the function `name` of the source, for Numba; with a key, Numba caches it on disk under that key."""
+    return find_private("compile_numba_function_src")(source, name, scope, cache_key=key)
 
 
-def numba_njit(*args, **options):
-    """`numba.njit` with PyTensor's flags, for what is called from compiled code only."""
-    return _find("numba_njit")(*args, **options)
+def numba_njit(*args: Any, **options: Any) -> Any:
+    """Call `numba.njit` with PyTensor's flags, for a function that only compiled code calls."""
+    return find_private("numba_njit")(*args, **options)
 
 
-def on_numba(*op_types):
-    """Decorate the function of (op, node, **kwargs) that converts Ops of our own to (compiled function, key)."""
+def register_numba(*op_types: type) -> Callable:
+    """Decorate the function of (op, node, **kwargs) that converts symsvm's Ops to (compiled function, key)."""
 
     def register(convert):
         for op_type in op_types:
-            _find("register_funcify_and_cache_key")(op_type)(convert)
+            find_private("register_funcify_and_cache_key")(op_type)(convert)
         return convert
 
     return register
 
 
-def own_on_numba(op_type):
-    """Decorate the function of (op, node, stock) that converts Ops of PyTensor to (compiled function, key).
+def override_numba(op_type: type) -> Callable:
+    """Decorate the function of (op, node, stock) that converts an Op of PyTensor to (compiled function, key).
 
-    It is used in the graphs that symsvm compiles only; stock() is PyTensor's conversion.
+    It applies only to the graphs that symsvm compiles; stock() is PyTensor's conversion.
     """
 
     def register(convert):
-        _own(_find("numba_funcify_and_cache_key"), op_type, convert)
-        # PyTensor's other table has functions without keys, and is used where nothing is to be cached.
-        plain = _find("numba_funcify")
-        _own(plain, op_type, lambda op, node, stock: convert(op, node, lambda: (stock(), None))[0])
+        _override(find_private("numba_funcify_and_cache_key"), op_type, convert)
+        # PyTensor's other registry returns functions without keys; it is used when nothing is cached.
+        plain = find_private("numba_funcify")
+        _override(plain, op_type, lambda op, node, stock: convert(op, node, lambda: (stock(), None))[0])
         return convert
 
     return register
 
 
-# Whether the graph that is being converted is one of ours.
-_OURS = ContextVar("symsvm_converts", default=False)
+# Whether the graph that is being converted is compiled by symsvm.
+_CONVERTING = ContextVar("symsvm_converting", default=False)
 
 
 @contextmanager
-def _ours():
-    token = _OURS.set(True)
+def converting_own_graph() -> Iterator[None]:
+    """Apply the overridden conversions inside the block."""
+    token = _CONVERTING.set(True)
     try:
         yield
     finally:
-        _OURS.reset(token)
+        _CONVERTING.reset(token)
 
 
-def _own(registry, op_type, convert):
+def is_converting_own_graph() -> bool:
+    """Whether the overridden conversions apply."""
+    return _CONVERTING.get()
+
+
+def _override(registry, op_type, convert):
     before = registry.dispatch(op_type)
 
     @registry.register(op_type)
@@ -177,36 +194,36 @@ def _own(registry, op_type, convert):
         def stock():
             return before(op, node=node, **kwargs)
 
-        return convert(op, node, stock) if _OURS.get() and node is not None else stock()
+        return convert(op, node, stock) if is_converting_own_graph() and node is not None else stock()
 
 
 @functools.cache
-def numba_mode():
-    """PyTensor's mode NUMBA, with a linker that compiles the function of a graph itself.
+def numba_mode() -> Mode:
+    """Return PyTensor's mode NUMBA, with a linker that compiles the function of a graph once.
 
-    PyTensor compiles it, and once more within one that only calls it.
+    PyTensor compiles it twice, the second time inside a function that only calls it.
     """
-    from pytensor import config
     from pytensor.compile.mode import Mode, get_mode
+    from pytensor.configdefaults import config
 
-    importlib.import_module("pytensor.link.numba.dispatch")  # its conversions
-    convert = _find("numba_funcify_and_cache_key")
+    importlib.import_module("pytensor.link.numba.dispatch")  # registers PyTensor's conversions
+    convert = find_private("numba_funcify_and_cache_key")
 
-    class DirectNumbaLinker(_find("NumbaLinker")):
+    class DirectNumbaLinker(find_private("NumbaLinker")):
         def fgraph_convert(self, fgraph, **kwargs):
-            with _ours():
+            with converting_own_graph():
                 return convert(fgraph, **kwargs) if config.numba__cache else super().fgraph_convert(fgraph, **kwargs)
 
         def jit_compile(self, converted):
             function, key = converted
             if key is None:
                 return super().jit_compile(converted)
-            inner = getattr(function, "py_func", None)
+            inner: Any = getattr(function, "py_func", None)
             if not hasattr(inner, "__source__"):
                 raise _incompatible("numba_funcify_and_cache_key", "no source with the function of a graph")
-            # Under a name that stays, where Numba's cache looks for it; PyTensor's has that of a temporary file.
+            # Under a fixed key, by which Numba's cache finds it again; PyTensor's has the name of a temporary file.
             key = f"direct_{key}_fastmath{int(config.numba__fastmath)}"
-            graph = numba_source(inner.__source__, inner.__name__, dict(inner.__globals__), key)
+            graph = compile_source(inner.__source__, inner.__name__, dict(inner.__globals__), key)
             return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
 
     return Mode(DirectNumbaLinker(), get_mode("NUMBA").provided_optimizer)
@@ -215,43 +232,43 @@ def numba_mode():
 # PyTensor on JAX
 
 
-def jax_function(graph):
-    """The JAX function of a `FunctionGraph`."""
-    return _find("jax_funcify")(graph)
+def jax_function(graph: FunctionGraph) -> Callable:
+    """Return the JAX function of a `FunctionGraph`."""
+    return find_private("jax_funcify")(graph)
 
 
-def on_jax(*op_types):
-    """Decorate the function of (op, node, **kwargs) that converts Ops of our own to a JAX function."""
+def register_jax(*op_types: type) -> Callable:
+    """Decorate the function of (op, node, **kwargs) that converts symsvm's Ops to a JAX function."""
 
     def register(convert):
         for op_type in op_types:
-            _find("jax_funcify").register(op_type)(convert)
+            find_private("jax_funcify").register(op_type)(convert)
         return convert
 
     return register
 
 
-def own_on_jax(op_type):
-    """Decorate the function of (op, node, stock) that converts Ops of PyTensor to a JAX function.
+def override_jax(op_type: type) -> Callable:
+    """Decorate the function of (op, node, stock) that converts an Op of PyTensor to a JAX function.
 
-    It is used in the graphs that symsvm compiles only; stock() is PyTensor's conversion.
+    It applies only to the graphs that symsvm compiles; stock() is PyTensor's conversion.
     """
 
     def register(convert):
-        _own(_find("jax_funcify"), op_type, convert)
+        _override(find_private("jax_funcify"), op_type, convert)
         return convert
 
     return register
 
 
 @functools.cache
-def jax_mode():
-    """PyTensor's mode JAX, with the conversions of `own_on_jax`."""
+def jax_mode() -> Mode:
+    """Return PyTensor's mode JAX, with the conversions of `override_jax`."""
     from pytensor.compile.mode import Mode, get_mode
 
-    class OwnJAXLinker(_find("JAXLinker")):
+    class OwnJAXLinker(find_private("JAXLinker")):
         def fgraph_convert(self, fgraph, *args, **kwargs):
-            with _ours():
+            with converting_own_graph():
                 return super().fgraph_convert(fgraph, *args, **kwargs)
 
     return Mode(OwnJAXLinker(), get_mode("JAX").provided_optimizer)
@@ -260,25 +277,28 @@ def jax_mode():
 # PyTensor's graphs
 
 
-def subscripts(node):
-    """The indices of a node x[...] or set/inc(x[...], y): integers, slices and variables."""
+def subscripts(node: Apply) -> Any:
+    """Return the indices of a node x[...] or set/inc(x[...], y): integers, slices and variables."""
     from pytensor.tensor.subtensor import Subtensor
 
     arguments = node.inputs[1:] if isinstance(node.op, Subtensor) else node.inputs[2:]
-    return _find("indices_from_subtensor")(arguments, node.op.idx_list)
+    return find_private("indices_from_subtensor")(arguments, node.op.idx_list)
 
 
 # uvicorn
 
 
-def http_protocol():
-    """The class of uvicorn's connections over HTTP/1.1, with all that `serve.server` relies on."""
-    connection, cycle = _find("HttpToolsProtocol"), _find("RequestResponseCycle")
-    for name in _METHODS:
+def http_protocol() -> Any:
+    """Return the class of uvicorn's HTTP/1.1 connections, after a check of all that symsvm.serve uses of it."""
+    connection, cycle = find_private("HttpToolsProtocol"), find_private("RequestResponseCycle")
+    for name in UVICORN_METHODS:
         if not callable(getattr(connection, name, None)):
             raise _incompatible("HttpToolsProtocol", f"no method {name} of HttpToolsProtocol")
-    for owner, own, names in (("HttpToolsProtocol", connection, _CONNECTION), ("RequestResponseCycle", cycle, _CYCLE)):
+    for owner, cls, names in (
+        ("HttpToolsProtocol", connection, UVICORN_CONNECTION),
+        ("RequestResponseCycle", cycle, UVICORN_CYCLE),
+    ):
         for name in names:
-            if name not in own.__init__.__code__.co_names:  # the attributes that it sets
+            if name not in cls.__init__.__code__.co_names:  # the attributes that it sets
                 raise _incompatible(owner, f"no attribute {name} of {owner}")
     return connection

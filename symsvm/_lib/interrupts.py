@@ -1,15 +1,21 @@
-"""Interrupts: Ctrl-C inside compiled code, told from faults."""
+"""Interrupts: how to recognise a Ctrl-C inside compiled code."""
+
+from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["is_interrupt", "restored_interrupts"]
 
 
-def is_interrupt(error):
-    """Whether an error comes of a Ctrl-C.
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is, or was caused by, a Ctrl-C.
 
-    The handler of the signal raises KeyboardInterrupt wherever the interpreter is. Where that is between the parts of a
-    compiled function, Numba ends with a SystemError, "returned a result with an exception set", that it caused.
+    The signal handler raises KeyboardInterrupt at any point of the program. Between the parts of a compiled function,
+    Numba turns it into a SystemError, "returned a result with an exception set", with the interrupt as its cause.
 
     >>> error = SystemError("returned a result with an exception set")
     >>> error.__cause__ = KeyboardInterrupt()
@@ -22,8 +28,8 @@ def is_interrupt(error):
 
 
 @contextlib.contextmanager
-def restored_interrupts():
-    """Let a Ctrl-C inside compiled code be a KeyboardInterrupt outside of it."""
+def restored_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt for a Ctrl-C inside compiled code."""
     try:
         yield
     except SystemError as error:

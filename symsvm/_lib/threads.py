@@ -1,25 +1,32 @@
-"""Parallel loops: one thread of Python at a time where they would not stand two, one core where work is short."""
+"""Threads of parallel loops: one caller at a time where Numba's thread pool requires it, one core for short work."""
+
+from __future__ import annotations
 
 import contextlib
 import functools
 import threading
+from typing import TYPE_CHECKING
 
 import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __all__ = ["exclusive", "single_core"]
 
 _LOCK = threading.RLock()
 
 
-def exclusive(loop):
-    """Let no two threads run parallel loops at once where Numba has its own pool of threads only.
+def exclusive(loop: Callable) -> Callable:
+    """Decorate a parallel loop so that only one Python thread runs it at a time, if Numba's thread pool requires it.
 
-    That pool is its last resort, without OpenMP and TBB, as in many a container; it ends the process then.
+    Without OpenMP and TBB, as in many containers, Numba uses its own pool, "workqueue", which ends the process if two
+    threads call it at once.
     """
 
     @functools.wraps(loop)
     def run(*args):
-        if _may_meet():
+        if _pool_is_threadsafe():
             return loop(*args)
         with _LOCK:
             return loop(*args)
@@ -28,16 +35,17 @@ def exclusive(loop):
 
 
 @functools.cache
-def _may_meet():
-    numba.get_num_threads()  # launches them
+def _pool_is_threadsafe() -> bool:
+    numba.get_num_threads()  # starts the threads
     return numba.threading_layer() != "workqueue"
 
 
 @contextlib.contextmanager
-def single_core():
-    """Run loops on the caller's core: others take longer to wake than short work does, most of all where they are busy.
+def single_core() -> Iterator[None]:
+    """Run parallel loops inside the block on the caller's core.
 
-    Where another program has a core, a loop waits for its turn there: ten milliseconds for what takes half of one.
+    Other cores take longer to wake up than short work takes, most of all if another program uses them: a loop of half a
+    millisecond may then wait ten milliseconds.
     """
     before = numba.get_num_threads()
     numba.set_num_threads(1)

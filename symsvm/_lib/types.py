@@ -1,4 +1,4 @@
-"""Types that annotations share; imported under `TYPE_CHECKING` only, since nothing here is needed at run time."""
+"""Types for annotations. Import them under `TYPE_CHECKING`: nothing here is needed at run time."""
 
 from os import PathLike
 from typing import TypeAlias
@@ -11,11 +11,11 @@ __all__ = ["Array", "Graph", "Path", "Points", "Scalar"]
 
 # An array of numbers; docstrings give its shape.
 Array: TypeAlias = np.ndarray
-# Points, one a row: dense (m, d) or CSR.
+# Points, one per row: dense (m, d) or CSR.
 Points: TypeAlias = np.ndarray | csr_matrix | csr_array
-# An expression: an input, a shared variable or anything that is computed from them.
+# A symbolic expression: an input, a shared variable, or a variable computed from them.
 Graph: TypeAlias = TensorVariable
-# A number, or a graph of one.
+# A number, or the graph of one.
 Scalar: TypeAlias = float | TensorVariable
 # The name of a file.
 Path: TypeAlias = str | PathLike[str]

@@ -1,24 +1,34 @@
-"""Bad input gets one sentence: the argument's name, what was found, what to do.
+"""Validation of arguments. An error names the argument, says what was found and what to do.
 
-Everything here runs before a graph is built or compiled, and returns its argument as a plain NumPy value.
+Validation runs before a graph is built or compiled. The functions return their argument as a plain NumPy value.
 """
 
+from __future__ import annotations
+
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from symsvm._lib.types import Array, Graph
+
 __all__ = ["as_float", "choice", "count", "dtype", "is_symbolic", "number", "points", "signs"]
 
 
-def is_symbolic(value):
-    """Say whether `value` is part of a graph (a shared variable, an input or an expression)."""
+def is_symbolic(value: object) -> bool:
+    """Whether `value` is part of a graph (a shared variable, an input or an expression)."""
     return isinstance(value, Variable)
 
 
-def as_float(value):
-    """Return `value` as a tensor of floats: numbers and integers become float64, for half of an integer is none.
+def as_float(value: Any) -> Graph:
+    """Return `value` as a tensor of float32 or float64; Python numbers and integers become float64.
 
     >>> as_float([1, 2]).dtype, as_float(2.0).dtype
     ('float64', 'float64')
@@ -27,8 +37,8 @@ def as_float(value):
     return tensor if tensor.dtype in ("float32", "float64") else tensor.astype("float64")
 
 
-def number(value, name, *, positive=False):
-    """Return `value` as a finite float, positive if asked.
+def number(value: Any, name: str, *, positive: bool = False) -> float:
+    """Return `value` as a finite float; it must be positive if `positive`.
 
     >>> number(2, "C", positive=True)
     2.0
@@ -48,8 +58,8 @@ def number(value, name, *, positive=False):
     return result
 
 
-def count(value, name, *, least=0):
-    """Return `value` as an int that is at least `least`."""
+def count(value: Any, name: str, *, least: int = 0) -> int:
+    """Return `value` as an int; it must be at least `least`."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
     if value < least:
@@ -57,24 +67,24 @@ def count(value, name, *, least=0):
     return int(value)
 
 
-def choice(value, name, allowed):
-    """Return `value` if it is one of the names in `allowed`."""
+def choice(value: Any, name: str, allowed: Collection[str]) -> str:
+    """Return `value`; it must be one of the names in `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
     return value
 
 
-def dtype(value):
-    """Return the name of a floating type: float32 or float64."""
+def dtype(value: DTypeLike) -> str:
+    """Return the name of a floating type; it must be float32 or float64."""
     try:
-        name = np.dtype(value).name
+        name: Any = np.dtype(value).name
     except TypeError:
         name = value
     return choice(name, "dtype", ("float64", "float32"))
 
 
-def points(X, name="X", *, d=None, dtype="float64"):
-    """Return `X` as a finite, contiguous array (m, d), one point a row.
+def points(X: ArrayLike, name: str = "X", *, d: int | None = None, dtype: DTypeLike = "float64") -> Array:
+    """Return `X` as a finite, contiguous array (m, d), one point per row.
 
     >>> points([[1, 2], [3, 4]]).shape
     (2, 2)
@@ -87,7 +97,7 @@ def points(X, name="X", *, d=None, dtype="float64"):
             array = np.ascontiguousarray(X, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{name} must be a numeric array, one point a row; it could not be converted: {error}."
+            f"{name} must be a numeric array, one point per row; it could not be converted: {error}."
         ) from None
     if array.ndim != 2:
         hint = f"; reshape one point with {name}.reshape(1, -1)" if array.ndim == 1 else ""
@@ -96,13 +106,31 @@ def points(X, name="X", *, d=None, dtype="float64"):
         raise ValueError(f"{name} must hold at least one point and one feature, got the shape {array.shape}.")
     if d is not None and array.shape[1] != d:
         raise ValueError(f"{name} must have {d} features as the training points have, got {array.shape[1]}.")
-    _finite(array, name)
+    _check_finite(array, name)
     return array
 
 
-def signs(y, name="y", *, m=None, dtype="float64"):
+def signs(y: ArrayLike, name: str = "y", *, m: int | None = None, dtype: DTypeLike = "float64") -> Array:
     """Return labels as -1 and +1: of the two values found, the smaller becomes -1 (Eq. 4; Eq. 002:1.1, 003:1).
 
+    Parameters
+    ----------
+    y : array-like
+        Labels (m,) of two different values.
+    name : str
+        The name of the argument in error messages.
+    m : int or None
+        The number of labels that must be given.
+    dtype : dtype
+        The type of the result.
+
+    Returns
+    -------
+    ndarray
+        The labels, (m,).
+
+    Examples
+    --------
     >>> signs([0, 1, 1])
     array([-1.,  1.,  1.])
     """
@@ -116,14 +144,14 @@ def signs(y, name="y", *, m=None, dtype="float64"):
     if m is not None and len(y) != m:
         raise ValueError(f"{name} must have one label for each of the m={m} points, got {len(y)}.")
     if y.dtype.kind == "f":
-        _finite(y, name)
+        _check_finite(y, name)
     if len(values) != 2:
-        shown = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
-        raise ValueError(f"{name} must hold two different labels, got {len(values)}: {shown or 'none'}.")
+        found = ", ".join(map(str, values[:5].tolist())) + (", ..." if len(values) > 5 else "")
+        raise ValueError(f"{name} must hold two different labels, got {len(values)}: {found or 'none'}.")
     return np.where(y == values[1], 1, -1).astype(dtype)
 
 
-def _finite(array, name):
+def _check_finite(array: Array, name: str) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         where = tuple(map(int, np.argwhere(bad)[0]))

@@ -1,7 +1,8 @@
 """The compiler: from sums as a paper writes them to compiled functions.
 
-`lifting` runs the rewrites before differentiation, `ops` evaluates pairs of points in tiles, `functions` is the only
-door to `pytensor.function`, and `step_functions` compiles an objective together with a solver.
+`lifting` runs the `rewrites` before differentiation, `ops` evaluates kernel matrices in tiles, `functions` compiles
+graphs, and `step_functions` compiles an objective together with a solver. The compiler imports kernels and objectives;
+evaluation, solvers and the packages above them import the compiler.
 """
 
 from symsvm.compiler.functions import MODES, Compiled, function, grad, hoist, resolve_mode, value_and_grad

@@ -1,16 +1,21 @@
-"""The only door to `pytensor.function`: differentiate, choose a backend, compile."""
+"""Differentiation, the choice of a backend, and compilation: the only module that calls `pytensor.function`."""
+
+from __future__ import annotations
 
 import functools
 import importlib.util
 import math
 import threading
 import warnings
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pytensor
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.configdefaults import config
 from pytensor.gradient import DisconnectedGrad
+from pytensor.gradient import grad as differentiate
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
@@ -20,6 +25,11 @@ from symsvm._lib.compat import jax_mode, numba_mode
 from symsvm.compiler.lifting import lift
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symsvm._lib.types import Graph
 
 __all__ = ["MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
 
@@ -31,9 +41,21 @@ MODES = {
 }
 
 
-def resolve_mode(mode=None):
-    """Return the PyTensor mode with this name (None is Numba), or the mode itself.
+def resolve_mode(mode: str | Mode | None = None) -> Mode:
+    """Return the PyTensor mode with this name, or the mode itself.
 
+    Parameters
+    ----------
+    mode : str, pytensor Mode or None
+        One of `MODES`, in any case, or a mode. None is Numba.
+
+    Returns
+    -------
+    pytensor Mode
+        The mode.
+
+    Examples
+    --------
     >>> resolve_mode("numba") is resolve_mode(None)
     True
     """
@@ -50,16 +72,34 @@ def resolve_mode(mode=None):
 
 
 class Compiled:
-    """A compiled function with what it was bound to: numbers out of the graph, and shared variables, read at each call.
+    """A compiled function with its bound arguments: the numbers of the graph and its shared variables.
 
-    Functions of one structure share one compilation, whatever the numbers in them are, and one lock: PyTensor keeps
-    what it computes in places of the function, where two threads would overwrite each other's.
+    The values of shared variables are read at each call. Functions of one structure share one compilation, whatever
+    their numbers, and one lock: PyTensor stores results in buffers of the function, which two threads would overwrite.
 
-    Arrays that do not lie by rows are copied, unless `trust_input` says that they are what they should be: to Numba
-    each layout is a type of its own, for which it would compile the whole graph again, for seconds.
+    Arrays that are not contiguous by rows are copied, unless the function was compiled with `trust_input`. Numba
+    compiles the whole graph again, for seconds, for each memory layout.
+
+    Parameters
+    ----------
+    function : pytensor Function
+        The function of the arguments, the numbers and the values of the shared variables.
+    lock : threading.RLock
+        The lock of that function.
+    numbers : list of ndarray
+        The numbers.
+    shared : list of pytensor SharedVariable
+        The shared variables.
+    single : bool
+        Whether a call returns the first result instead of a list.
+
+    Attributes
+    ----------
+    function, numbers, shared
+        The parameters of the same names.
     """
 
-    def __init__(self, function, lock, numbers, shared, single):
+    def __init__(self, function: Any, lock: Any, numbers: list, shared: list, single: bool) -> None:
         self.function, self.numbers, self.shared = function, numbers, shared
         self._lock, self._single = lock, single
 
@@ -72,102 +112,181 @@ class Compiled:
         return results[0] if self._single else results
 
 
-_COMPILED, _COMPILING = {}, threading.RLock()
+# The compiled functions and their locks, by structure, and the lock of this dictionary.
+_COMPILED: dict[tuple, tuple[Any, Any]] = {}
+_COMPILING = threading.RLock()
 
 
-def function(inputs, outputs, *, mode=None, memory=None, trust_input=False):
-    """Lift graphs and compile them into a function of `inputs`; every compilation of the package goes through here.
+def function(
+    inputs: Sequence[Graph],
+    outputs: Graph | Sequence[Graph],
+    *,
+    mode: str | Mode | None = None,
+    memory: float | None = None,
+    trust_input: bool = False,
+) -> Compiled:
+    """Lift graphs and compile them into a function of `inputs`.
 
-    Shared variables and the numbers in the graphs become inputs of what is compiled, which is kept for the next graphs
-    of the same structure: another number, another data set compile nothing.
+    Shared variables and the numbers in the graphs become inputs of the compiled function, which is reused for graphs of
+    the same structure: another number or another data set compiles nothing.
+
+    Parameters
+    ----------
+    inputs : sequence of graphs
+        The arguments of the function.
+    outputs : graph or sequence of graphs
+        What the function computes.
+    mode : str, pytensor Mode or None
+        The backend; see `resolve_mode`.
+    memory : float or None
+        The limit in bytes for an array that replaces a loop; see `lift`. None is `symsvm.compiler.lifting.MEMORY`.
+    trust_input : bool
+        Whether to skip the checks and conversions of arguments.
+
+    Returns
+    -------
+    Compiled
+        The function, which returns one array or a list of them, as `outputs` is one graph or several.
     """
     single = not isinstance(outputs, (list, tuple))
-    outputs = widen([outputs] if single else outputs)
+    graphs = widen([outputs] if single else outputs)
     mode = resolve_mode(mode)
-    variables, numbers = leaves(outputs)
+    variables, numbers = leaves(graphs)
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
     own = [*inputs, *numbers, *shared]
-    key = signature(own, outputs), mode_key(mode), memory, trust_input
+    key = signature(own, graphs), mode_key(mode), memory, trust_input
     with _COMPILING:
         if key not in _COMPILED:
             fresh = [v.type(name=v.name) for v in own]
-            graphs = clone_replace(outputs, dict(zip(own, fresh, strict=True)))
+            graphs = clone_replace(graphs, dict(zip(own, fresh, strict=True)))
             graphs = lift(graphs) if memory is None else lift(graphs, memory)
             compiled = _compile(fresh, graphs, mode)
             compiled.trust_input = trust_input
             _COMPILED[key] = compiled, threading.RLock()
-    return Compiled(*_COMPILED[key], [number.data for number in numbers], shared, single)
+        compiled, lock = _COMPILED[key]
+    return Compiled(compiled, lock, [number.data for number in numbers], shared, single)
 
 
-def mode_key(mode):
-    """Modes are compared by what they are made of; a mode of the user's own by itself."""
+def mode_key(mode: Mode) -> str | Mode:
+    """Return what identifies a mode in a cache: its name if it is one of `MODES`, else the mode itself."""
     names = [name for name in MODES if mode is get_mode(name)]
     return names[0] if names else mode
 
 
 def _compile(inputs, outputs, mode):
     with warnings.catch_warnings():
-        # JAX checks shapes itself when it traces, so PyTensor may leave its assertions on broadcasting out.
+        # JAX checks shapes when it traces, so PyTensor may skip its assertions on broadcasting.
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
-        # FAST_COMPILE asks for the BLAS of PyTensor's C backend, which it then does not use.
+        # FAST_COMPILE looks for the BLAS of PyTensor's C backend, but does not use it.
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
-        if mode is get_mode("JAX") and pytensor.config.floatX == "float32":
+        if mode is get_mode("JAX") and config.floatX == "float32":
             raise ValueError(
-                "PyTensor's floatX is float32, and JAX would then compute everything in float32 without a word: "
-                "leave floatX at float64 and give dtype='float32' where it is wanted."
+                "PyTensor's floatX is float32. JAX would then compute everything in float32 without a warning. "
+                "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
-        return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+        compile_graphs = pytensor.function  # pyright: ignore[reportPrivateImportUsage]
+        return compile_graphs(inputs, outputs, mode=mode, on_unused_input="ignore")
 
 
 @functools.cache
 def _numba_mode():
-    importlib.import_module("symsvm.compiler.ops.numba_arrays")
+    importlib.import_module("symsvm.compiler.ops.numba_dispatch")
     return numba_mode()
 
 
 @functools.cache
 def _prepare_jax():
-    """Teach PyTensor's JAX backend our Ops, and keep what XLA compiles for the next process."""
+    """Register the conversions to JAX, and cache on disk what XLA compiles."""
     import jax
 
     importlib.import_module("symsvm.compiler.ops.jax_dispatch")
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(pytensor.config.base_compiledir / "jax"))
+    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
+        jax.config.update("jax_compilation_cache_dir", str(config.base_compiledir / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
+@overload
+def grad(W: Graph, wrt: Graph) -> Graph: ...
+@overload
+def grad(W: Graph, wrt: Sequence[Graph]) -> list[Graph]: ...
 def grad(W, wrt):
-    """The gradient of the scalar graph W with respect to one variable or several, as graphs (Eq. 25).
+    """The gradient of a scalar graph, as a graph (Eq. 25).
 
-    Sums are lifted out of their loops first: the gradient of a sum is a sum, that of a loop is a longer loop.
+    Loops that sum are lifted first: the gradient of a sum is a sum, but that of a loop is a longer loop.
+
+    Parameters
+    ----------
+    W : graph
+        A scalar.
+    wrt : graph or sequence of graphs
+        One variable or several.
+
+    Returns
+    -------
+    graph or list of graphs
+        The gradient by the variable, or by each of them.
     """
     return value_and_grad(W, wrt)[1]
 
 
+@overload
+def value_and_grad(W: Graph, wrt: Graph) -> tuple[Graph, Graph]: ...
+@overload
+def value_and_grad(W: Graph, wrt: Sequence[Graph]) -> tuple[Graph, list[Graph]]: ...
 def value_and_grad(W, wrt):
-    """The lifted graph of W, and the gradient, which shares its parts."""
+    """The lifted graph of W and its gradient, which share their common parts.
+
+    Parameters
+    ----------
+    W : graph
+        A scalar.
+    wrt : graph or sequence of graphs
+        One variable or several.
+
+    Returns
+    -------
+    tuple of (graph, graph or list of graphs)
+        W and its gradient by the variable, or by each of them.
+    """
     variables = list(wrt) if isinstance(wrt, (list, tuple)) else [wrt]
-    # Inputs of their own, so that no pass can fold or simplify away what is to be differentiated by.
+    # Fresh inputs replace the variables, so that no pass simplifies them away.
     inputs = [v.type(name=v.name) for v in variables]
-    there = dict(zip(variables, inputs, strict=True))
-    # What is marked as constant to the gradient (`disconnected_grad`) as well, for the passes remove the mark.
-    constant = [v for v in ancestors([W]) if v.owner is not None and isinstance(v.owner.op, DisconnectedGrad)]
-    held = [v.type() for v in constant]
-    # Whatever its size: what is too large for the memory is tiled after differentiation, where one product serves all.
-    (lifted,) = lift(clone_replace([W], there | dict(zip(constant, held, strict=True))), memory=math.inf)
+    # They also replace what `disconnected_grad` marks as constant, since the passes remove the mark.
+    constants = [v for v in ancestors([W]) if v.owner is not None and isinstance(v.owner.op, DisconnectedGrad)]
+    placeholders = [v.type() for v in constants]
+    fresh = dict(zip([*variables, *constants], [*inputs, *placeholders], strict=True))
+    # Without a memory limit: large matrices are tiled after differentiation, when W and its gradient share products.
+    (lifted,) = lift(clone_replace([W], fresh), memory=math.inf)  # pyright: ignore[reportArgumentType]
     disconnected = set(variables) - set(ancestors([W]))
-    gradients = pytensor.grad(lifted, inputs, disconnected_inputs="raise" if disconnected else "ignore")
-    back = dict(zip([*inputs, *held], [*variables, *constant], strict=True))
-    lifted, *gradients = clone_replace([lifted, *gradients], back)
+    gradients: Any = differentiate(lifted, inputs, disconnected_inputs="raise" if disconnected else "ignore")
+    back = dict(zip([*inputs, *placeholders], [*variables, *constants], strict=True))
+    result: Any = clone_replace([lifted, *gradients], back)
+    lifted, *gradients = result
     return lifted, gradients if isinstance(wrt, (list, tuple)) else gradients[0]
 
 
-def hoist(outputs, variables):
-    """Split graphs at what does not depend on `variables`: return (constants, inputs, outputs over the inputs).
+def hoist(outputs: Sequence[Graph], variables: Sequence[Graph]) -> tuple[list[Graph], list[Graph], list[Graph]]:
+    """Split graphs into a part that does not depend on `variables` and the rest.
 
-    `constants` are computed once and given as `inputs` to every evaluation of the outputs. What is only a view of an
-    input (a transpose, an added axis) is no work and stays.
+    The first part is computed once and passed to every evaluation of the rest. Views of an input (a transpose, an added
+    axis) cost nothing and stay in the rest.
+
+    Parameters
+    ----------
+    outputs : sequence of graphs
+        What to split.
+    variables : sequence of graphs
+        The variables that change between evaluations.
+
+    Returns
+    -------
+    constants : list of graphs
+        The graphs of the first part.
+    inputs : list of graphs
+        The variables that stand for them in the rest.
+    rest : list of graphs
+        The outputs as graphs of `inputs` and `variables`.
     """
     nodes = list(toposort(outputs))
     varying = set(variables)
@@ -175,13 +294,14 @@ def hoist(outputs, variables):
         if not varying.isdisjoint(node.inputs):
             varying.update(node.outputs)
     border = [v for node in nodes if not varying.isdisjoint(node.outputs) for v in node.inputs if v not in varying]
-    constants = list(dict.fromkeys(v for v in [*border, *outputs] if v not in varying and _is_work(v)))
+    constants = list(dict.fromkeys(v for v in [*border, *outputs] if v not in varying and _is_computed(v)))
     inputs = [v.type(name=f"hoisted_{i}") for i, v in enumerate(constants)]
-    return constants, inputs, clone_replace(outputs, dict(zip(constants, inputs, strict=True)))
+    rest: Any = clone_replace(list(outputs), dict(zip(constants, inputs, strict=True)))
+    return constants, inputs, rest
 
 
-def _is_work(variable):
-    """Say whether a variable takes arithmetic to compute, from something else than constants."""
+def _is_computed(variable):
+    """Whether a variable takes arithmetic to compute, and from more than constants."""
     nodes = [v.owner for v in ancestors([variable]) if v.owner is not None]
     return any(not isinstance(node.op, DimShuffle) for node in nodes) and any(
         v.owner is None and not isinstance(v, Constant) for v in ancestors([variable])

@@ -1,4 +1,11 @@
-"""kernel_matvec: sum_j K(x_i, z_j) q_j as a graph, for any kernel, without the matrix of pairs."""
+"""kernel_matvec: the graph of sum_j K(x_i, z_j) q_j for any kernel, computed without the kernel matrix."""
+
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportGeneralTypeIssues=false
+# PyTensor's types do not say that graphs are tensors or sparse matrices.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -6,30 +13,55 @@ from pytensor import sparse
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import Assert
-from pytensor.scan import map as scan_map
+from pytensor.scan.views import map as scan_map
+from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 from scipy.sparse import csr_matrix
 
 from symsvm._lib.validation import as_float
 from symsvm.compiler.lifting import lift
-from symsvm.compiler.ops.form import Form, factor, uncentred
+from symsvm.compiler.ops.kernel_form import KernelForm, factor, without_centring
 from symsvm.compiler.ops.kernel_ops import KernelMatvec
 from symsvm.compiler.ops.scalar_function import NotElementwise, ScalarFunction
-from symsvm.graphs.structure import varies
+from symsvm.graphs.structure import varying_axes
 from symsvm.kernels import Kernel
 
-__all__ = ["form_of", "kernel_matvec"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from pytensor.graph.basic import Variable
+
+    from symsvm._lib.types import Graph
+
+__all__ = ["kernel_form", "kernel_matvec"]
 
 
-def kernel_matvec(kernel, X, Z, q):
-    """The graph of sum_j K(x_i, z_j) q_j, (m,), or (m, p) for several right-hand sides q (n, p).
+def kernel_matvec(kernel: Kernel, X: ArrayLike | Variable, Z: ArrayLike | Variable, q: ArrayLike | Variable) -> Graph:
+    """The product of a kernel matrix and a vector, as a graph.
 
-    It never holds more than a tile of K, and neither do its gradients with respect to q, X, Z and the hyper-parameters
-    of the kernel. A kernel that is a function of sums over features (inner products, distances) becomes a
-    `KernelMatvec`; any other is computed a row at a time, in a loop. X and Z may be sparse CSR matrices, in which no
-    entry comes twice (not on JAX, without gradients, for kernels of the former kind that take the points as they are).
+    The product is sum_j K(x_i, z_j) q_j. Only a tile of K is in memory, also in the gradients with respect to q, X, Z
+    and the hyper-parameters of the kernel. A kernel that is a function of sums over features (inner products,
+    distances) becomes a `KernelMatvec`; any other is computed one row at a time, in a loop.
 
+    Sparse points have three restrictions: they do not run on JAX, they have no gradients, and the kernel must be a
+    function of sums over features of the points as they are.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X, Z : array-like, CSR matrix or graph
+        Points, (m, d) and (n, d). A symbolic CSR matrix must not have duplicate entries.
+    q : array-like or graph
+        A vector (n,), or several right-hand sides (n, p).
+
+    Returns
+    -------
+    graph
+        The product, (m,) or (m, p).
+
+    Examples
+    --------
     >>> from symsvm.kernels import RBF
     >>> X = pt.constant([[0.0], [1.0]])
     >>> kernel_matvec(RBF(sigma=1.0), X, X, pt.constant([1.0, 0.0])).eval(mode="FAST_COMPILE").round(4).tolist()
@@ -43,13 +75,13 @@ def kernel_matvec(kernel, X, Z, q):
         raise ValueError(f"q must be a vector or a matrix of right-hand sides, got {q.ndim} dimensions.")
     d, other = X.type.shape[1], Z.type.shape[1]
     if d is not None and other is not None and d != other:
-        raise ValueError(f"a kernel takes points with the same features, got {d} and {other}.")
+        raise ValueError(f"X and Z must be points with the same features, got {d} and {other}.")
     if _is_sparse(X) or _is_sparse(Z):
         return _sparse_matvec(kernel, X, Z, q)
     try:
-        return KernelMatvec.of(form_of(kernel, X, Z), q)
+        return KernelMatvec.of(kernel_form(kernel, X, Z), q)
     except NotElementwise:
-        # By its name the passes know that this loop is to stay.
+        # The pass `map_to_batch` leaves a loop with this name as it is.
         return scan_map(
             lambda x, Z, q: pt.dot(kernel(x[None, :], Z)[0], q),
             sequences=[X],
@@ -59,16 +91,17 @@ def kernel_matvec(kernel, X, Z, q):
         )
 
 
-def form_of(kernel, X, Z, *, centred=True):
-    """The `Form` of the matrix K(x_i, z_j), or `NotElementwise`."""
-    A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")  # shapes must not look like vectors
+def kernel_form(kernel: Kernel, X: Graph, Z: Graph, *, centred: bool = True) -> KernelForm:
+    """Return the `KernelForm` of the matrix K(x_i, z_j), or raise `NotElementwise`."""
+    # Points of unknown shape: an axis of known length 1 would look like a broadcast one.
+    A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")
     (K,) = lift([kernel(A, B)])
-    form = factor(K if centred else uncentred(K))
+    form = factor(K if centred else without_centring(K))
     return form if X is A else _replace(form, {A: X, B: Z})
 
 
-def _replace(form, swaps):
-    """The form with other inputs."""
+def _replace(form: KernelForm, swaps: dict) -> KernelForm:
+    """Return the form with other inputs."""
     parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
     parts += [*form.rows, *form.columns, *form.numbers]
     parts = iter(clone_replace(parts, swaps, rebuild_strict=False))
@@ -76,23 +109,23 @@ def _replace(form, swaps):
         type(c)(c.h, next(parts), next(parts), tuple(next(parts) for _ in c.weights)) for c in form.channels
     )
     groups = [tuple(next(parts) for _ in group) for group in (form.rows, form.columns, form.numbers)]
-    return Form(form.epilogue, channels, *groups)
+    return KernelForm(form.epilogue, channels, *groups)
 
 
 def _is_sparse(X):
-    return isinstance(getattr(X, "type", None), sparse.SparseTensorType)
+    return isinstance(getattr(X, "type", None), SparseTensorType)
 
 
 def _points(X):
     if hasattr(X, "tocsr") and not _is_sparse(X):
         X = csr_matrix(X)
-        if not X.has_canonical_format:  # entries that come twice are added, in a copy
+        if not X.has_canonical_format:  # add up duplicate entries, in a copy
             X = X.copy()
             X.sum_duplicates()
         X = sparse.as_sparse_variable(X)
     if _is_sparse(X):
         if X.type.format != "csr":
-            raise TypeError(f"sparse points must be in CSR format, one point a row, got {X.type.format}.")
+            raise TypeError(f"sparse points must be in CSR format, one point per row, got {X.type.format}.")
         return X if X.dtype in ("float32", "float64") else sparse.cast(X, "float64")
     X = as_float(X)
     if X.ndim != 2:
@@ -101,12 +134,12 @@ def _points(X):
 
 
 def _sparse_matvec(kernel, X, Z, q):
-    """KernelMatvec with points that are stored sparsely, one side or both."""
+    """Return a KernelMatvec with sparse points on one side or both."""
     A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")
     (K,) = lift([kernel(A, B)])
     hint = f"{kernel!r} cannot take sparse points"
     try:
-        form = factor(uncentred(K))
+        form = factor(without_centring(K))
     except NotElementwise as error:
         raise TypeError(f"{hint}: {error}.") from None
     if any(channel.A is not A or channel.B is not B for channel in form.channels):
@@ -115,17 +148,18 @@ def _sparse_matvec(kernel, X, Z, q):
     d = Assert("points must have the same features.")(d, pt.eq(d, other))
     storage = tuple("csr" if _is_sparse(side) else "dense" for side in (X, Z))
     sides = [v for side in (X, Z) for v in (sparse.csm_properties(side)[:3] if _is_sparse(side) else [side])]
-    like = {v: pt.zeros((1, d), dtype=v.dtype) for v in (A, B)}  # for graphs of the number of features
+    like: dict = {v: pt.zeros((1, d), dtype=v.dtype) for v in (A, B)}  # for graphs of the number of features
     data = [v for c in form.channels for v in (*sides, d, *clone_replace(list(c.weights), like, rebuild_strict=False))]
     data += [_per_row(v, {A: X, B: Z}, hint) for v in (*form.rows, *form.columns)]
     data += clone_replace(list(form.numbers), like, rebuild_strict=False)
     hs = [channel.h for channel in form.channels]
     counts = len(form.rows), len(form.columns), len(form.numbers)
-    return KernelMatvec(form.epilogue, hs, *counts, [storage] * len(hs))(*data, q)
+    product: Any = KernelMatvec(form.epilogue, hs, *counts, [storage] * len(hs))(*data, q)
+    return product
 
 
 def _per_row(vector, sides, hint):
-    """A vector with an entry for each point; of sparse points it may take sums over features of f(x_ik), f(0) = 0."""
+    """Return a vector over points as a graph of sparse points: only sums over features of f(x_ik) with f(0) = 0."""
     swaps = {point: X for point, X in sides.items() if not _is_sparse(X)}
     for v in ancestors([vector]):
         if v.owner is not None and isinstance(v.owner.op, Sum) and v.owner.op.axis == (v.ndim,):
@@ -133,12 +167,12 @@ def _per_row(vector, sides, hint):
             swaps |= {} if total is None else {v: total}
     (result,) = clone_replace([vector], swaps, rebuild_strict=False)
     if not set(sides).isdisjoint(ancestors([result])):
-        raise TypeError(f"{hint}: it needs more of each of them than sums over features that ignore zeros.")
+        raise TypeError(f"{hint}: it uses more of each point than sums over features that ignore zeros.")
     return result
 
 
 def _sparse_sum(total, sides):
-    """sum_k f(x_ik), as it stands in a graph of dense points, of the entries of sparse ones; None if f(0) is not 0."""
+    """Return sum_k f(x_ik) over the entries of sparse points, from its graph over dense ones; None if f(0) != 0."""
     (term,) = total.owner.inputs
     for leaf in ancestors([term]):
         point = leaf.owner.inputs[0] if leaf.owner is not None and isinstance(leaf.owner.op, DimShuffle) else leaf
@@ -151,5 +185,5 @@ def _sparse_sum(total, sides):
                 return None
             x, *structure = sparse.csm_properties(sides[point])
             sums = sparse.sp_sum(sparse.CSR(f.graph([x]), *structure), axis=1)
-            return sums.dimshuffle([0 if i in varies(total) else "x" for i in range(total.ndim)])
+            return sums.dimshuffle([0 if i in varying_axes(total) else "x" for i in range(total.ndim)])
     return None

@@ -1,6 +1,9 @@
-"""StepFunctions: the compiled functions of an objective and a solver, whatever the numbers and the data are."""
+"""StepFunctions: the compiled functions of an objective and a solver, for any numbers and data."""
+
+from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
@@ -10,20 +13,31 @@ from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 
 from symsvm.compiler.functions import function, hoist, mode_key, value_and_grad
-from symsvm.compiler.lifting import largest, lift, lower, tile
-from symsvm.compiler.rewrites.tile import gram
+from symsvm.compiler.lifting import largest_array, lift, lower, tile
+from symsvm.compiler.rewrites.products import tiled_gram
 from symsvm.graphs.dtypes import retype
 from symsvm.graphs.structure import signature
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytensor.compile.mode import Mode
+
+    from symsvm._lib.types import Array, Graph
+    from symsvm.compiler.functions import Compiled
+    from symsvm.objectives import Objective
+
 __all__ = ["StepFunctions", "split_step", "step_functions"]
 
-_CACHE = {}
+_CACHE: dict[tuple, StepFunctions] = {}
 
 
-def step_functions(objective, given, solver, mode, memory, dtype):
-    """Return the machine of an objective and a solver, the one that was made for the same structure if there is one.
+def step_functions(
+    objective: Objective, given: Sequence[Graph], solver: Any, mode: Mode, memory: float, dtype: str
+) -> StepFunctions:
+    """Return the `StepFunctions` of an objective and a solver, shared by all objectives of the same structure.
 
-    `given` are the leaves of the objective's graphs that a run gives values to: inputs, shared variables, numbers.
+    `given` are the leaves of the objective's graphs that get their values in a run: inputs, shared variables, numbers.
     """
     i, *row = _row(objective, solver)
     structure = signature([objective.variable, i, *given], [objective.value, *objective.bounds, *row])
@@ -34,22 +48,41 @@ def step_functions(objective, given, solver, mode, memory, dtype):
     return _CACHE[key]
 
 
-def split_step(step, changing, mode):
-    """Split a step at what does not depend on `changing`: return (constants, the inputs they become, the step)."""
-    constants, hoisted, step = hoist(step, changing)
-    if mode is get_mode("NUMBA"):  # whose loops need less time and room than what PyTensor makes of the graph
-        constants = [gram(v) for v in constants]
-    return constants, hoisted, step
+def split_step(
+    step: Sequence[Graph], changing: Sequence[Graph], mode: Mode
+) -> tuple[list[Graph], list[Graph], list[Graph]]:
+    """Split a step as `hoist` does; on Numba, tiled loops compute the hoisted kernel matrices."""
+    constants, hoisted, rest = hoist(step, changing)
+    if mode is get_mode("NUMBA"):  # the loops need less time and memory than PyTensor's code of the graph
+        constants = [tiled_gram(v) for v in constants]
+    return constants, hoisted, rest
 
 
 class StepFunctions:
-    """Graphs over explicit inputs, planned by shapes and compiled when they are first needed.
+    """Graphs over explicit inputs, planned for the shapes of a run and compiled when they are first needed.
 
-    A run evaluates `prepare` once, for what does not change from step to step, and then `step` again and again. Where
-    the Gram matrix fits the memory it is part of the former (hoisted), else its products are tiled in the latter.
+    A run evaluates `prepare` once, for what does not change from step to step, and then `step` in a loop. A Gram matrix
+    that fits the memory is part of `prepare` (hoisted); else its products are tiled in `step`.
+
+    Attributes
+    ----------
+    objective : Objective
+        The objective over the variables below.
+    lam : graph
+        The variable of the objective.
+    given : list of graphs
+        The inputs that get their values in a run.
+    extras : list of graphs
+        The solver's own state, beside lam.
+    step : list of graphs
+        The next state, W and its gradient.
+    mode, memory, dtype
+        The backend, the memory limit in bytes and the floating type.
     """
 
-    def __init__(self, objective, given, solver, mode, memory, dtype):
+    def __init__(
+        self, objective: Objective, given: Sequence[Graph], solver: Any, mode: Mode, memory: float, dtype: str
+    ) -> None:
         self.mode, self.memory, self.dtype = mode, memory, dtype
         variable = objective.variable
         i, *row = _row(objective, solver)
@@ -66,72 +99,74 @@ class StepFunctions:
         state, W, g = solver.step(self.objective, self.lam, *self.extras)
         self.step = lower(lift([*state, W, g], math.inf))
         self._graphs = {"init": [first, *vectors], "project": [self.objective.project(self.lam)]}
-        self._plans, self._fits, self._functions = {}, {}, {}
+        self._steps: dict[bool, tuple[Compiled, Compiled]] = {}
+        self._fits: dict[tuple, bool] = {}
+        self._functions: dict[Any, Any] = {}
 
-    def plan(self, fits):
-        """The graphs of (constants, step), and the inputs that carry the constants into the step."""
+    def plan(self, fits: bool) -> tuple[list[Graph], list[Graph], list[Graph]]:
+        """Return the graphs that `prepare` computes, the inputs of `step` that stand for them, and `step`."""
         return split_step(self.step if fits else tile(self.step), [self.lam, *self.extras], self.mode)
 
-    def fits(self, lam, values):
+    def fits(self, lam: Array, values: Sequence[Array]) -> bool:
         """Whether every array of a run fits the memory, for values of these shapes."""
         shapes = tuple(np.shape(x) for x in (lam, *values))
         if shapes not in self._fits:
-            self._fits[shapes] = self._largest(self._held(), shapes) <= self.memory
+            self._fits[shapes] = self._largest(self._untiled(), shapes) <= self.memory
             if not self._fits[shapes]:
                 self._check(self._largest(tile(self.step), shapes))
         return self._fits[shapes]
 
-    def _held(self):
-        """The graphs of all that is computed where the Gram matrix is held."""
+    def _untiled(self):
+        """Return all graphs of a run in which the Gram matrix is hoisted."""
         constants, _, step = self.plan(True)
         return [*constants, *step]
 
     def _largest(self, graphs, shapes):
-        """The bytes of the largest array, for variables of these shapes."""
+        """Return the bytes of the largest array, for variables of these shapes."""
         variables = [self.lam, *self.given]
-        # A length of 1 that the type does not know stays open: a loop in the graphs would take it for another type.
+        # A length of 1 stays unknown unless the type has it: in a loop of the graphs it would be another type.
         known = [
             tuple(n if n != 1 else old for n, old in zip(shape, v.type.shape, strict=True))
             for v, shape in zip(variables, shapes, strict=True)
         ]
         sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, known, strict=True)]
-        return largest(clone_replace(graphs, dict(zip(variables, sized, strict=True)), rebuild_strict=False))
+        return largest_array(clone_replace(graphs, dict(zip(variables, sized, strict=True)), rebuild_strict=False))
 
     def _check(self, needed):
         if needed > self.memory:
             raise ValueError(
-                f"memory={self.memory} does not hold an array of {needed} bytes that this objective needs, and no "
-                "tiles can take its place: give more, or write the kernel as a function of sums over features."
+                f"memory={self.memory} is too small: this objective needs an array of {needed} bytes that cannot be "
+                "computed in tiles. Raise memory, or write the kernel as a function of sums over features."
             )
 
-    def compile_ahead(self):
-        """Compile for the case that the Gram matrix fits, unless known shapes tell otherwise."""
-        if largest(self._held()) <= self.memory:
+    def compile_ahead(self) -> None:
+        """Compile for a Gram matrix that fits the memory, unless known shapes show that it does not."""
+        if largest_array(self._untiled()) <= self.memory:
             self._compiled(True)
         else:
-            self._check(largest(tile(self.step)))
+            self._check(largest_array(tile(self.step)))
 
-    def compiled(self, lam, values):
-        """The functions `prepare` (values -> constants) and `step`, for values of these shapes."""
+    def compiled(self, lam: Array, values: Sequence[Array]) -> tuple[Compiled, Compiled]:
+        """Return the functions `prepare` (values -> constants) and `step`, for values of these shapes."""
         return self._compiled(self.fits(lam, values))
 
     def _compiled(self, fits):
-        if fits not in self._plans:
+        if fits not in self._steps:
             constants, hoisted, step = self.plan(fits)
             prepare = function(self.given, constants, mode=self.mode, memory=math.inf)
-            # The loop hands over arrays of the right type, JAX's own among them: no check, no copy.
+            # The loop passes arrays of the right type, also JAX arrays: they need no check and no copy.
             step = function(
                 [self.lam, *self.extras, *hoisted, *self.given],
                 step,
                 mode=self.mode,
-                memory=math.inf,  # it is split_step
+                memory=math.inf,  # `plan` has tiled what does not fit
                 trust_input=True,
             )
-            self._plans[fits] = prepare, step
-        return self._plans[fits]
+            self._steps[fits] = prepare, step
+        return self._steps[fits]
 
-    def put(self, values):
-        """The values as arrays of the right types, on the device where the steps run."""
+    def to_device(self, values: Sequence[Array]) -> list:
+        """Return the values as arrays of the right types, on the device where the steps run."""
         arrays = self._arrays(values)
         if self.mode is get_mode("JAX"):
             import jax.numpy as jnp
@@ -139,19 +174,19 @@ class StepFunctions:
             return [jnp.asarray(x) for x in arrays]
         return arrays
 
-    def evaluate(self, name, lam, values):
-        """Evaluate `init` (the vectors of a first state) or `project` (one vector), graphs of lam and the values."""
+    def evaluate(self, name: Literal["init", "project"], lam: Array, values: Sequence[Array]) -> list[Array]:
+        """Evaluate `init` (the vectors of the first state) or `project` (one vector) at lam."""
         graphs = self._graphs[name]
-        # Once a run, from the constraints alone: NumPy takes no longer, and there is nothing to compile.
+        # Graphs of the constraints alone are evaluated once per run: NumPy is as fast, and needs no compilation.
         quick = set(self.given).intersection(ancestors(graphs)) <= set(ancestors(self.objective.bounds))
         if name not in self._functions:
             mode = "FAST_COMPILE" if quick else self.mode
             self._functions[name] = function([self.lam, *self.given], graphs, mode=mode)
-        lam, values = np.asarray(lam, dtype=self.dtype), self._arrays(values) if quick else self.put(values)
+        lam, values = np.asarray(lam, dtype=self.dtype), self._arrays(values) if quick else self.to_device(values)
         return [np.array(v) for v in self._functions[name](lam, *values)]
 
-    def bounds(self, values):
-        """The values of the constraints; most are inputs or constants, and need no compilation."""
+    def bounds(self, values: Sequence[Array]) -> list[Array]:
+        """Return the values of the constraints; most are inputs or constants and need no compilation."""
         if "bounds" not in self._functions:
             self._functions["bounds"] = function(self.given, self.objective.bounds, mode="FAST_COMPILE")
         return self._functions["bounds"](*self._arrays(values))
@@ -159,8 +194,8 @@ class StepFunctions:
     def _arrays(self, values):
         return [np.asarray(x, dtype=v.dtype) for v, x in zip(self.given, values, strict=True)]
 
-    def exact(self, lam, values):
-        """W and its gradient in float64."""
+    def value_and_grad_float64(self, lam: Array, values: Sequence[Array]) -> tuple[float, Array]:
+        """Return W and its gradient at lam, computed in float64."""
         fits = self.fits(lam, values)
         if ("exact", fits) not in self._functions:
             graphs = value_and_grad(self.objective.value, self.lam)
@@ -175,16 +210,16 @@ class StepFunctions:
 
 
 def _row(objective, solver):
-    """(i, row i of the Hessian) for a solver that goes by rows; else an index for nothing."""
+    """Return (i, row i of the Hessian) for a solver that updates row by row, else an unused index."""
     return objective.row if getattr(solver, "by_rows", False) else (pt.lscalar("i"),)
 
 
 def _typed(graphs, variables, dtype):
-    """The graphs over variables of the type that is computed in."""
+    """Return the graphs and their variables in a floating type."""
     if all(v.dtype == dtype for v in variables if v.dtype.startswith("float")):
         return graphs, variables
     lifted = lift(graphs)
-    # With a loop that stays, as it is written: the passes remove what is marked as constant to the gradient.
-    stays = any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(lifted))
-    graphs, inputs = retype(graphs if stays else lifted, dtype)
+    # Graphs in which a loop remains are retyped as written: the passes remove the marks of `disconnected_grad`.
+    has_loop = any(v.owner is not None and isinstance(v.owner.op, Scan) for v in ancestors(lifted))
+    graphs, inputs = retype(graphs if has_loop else lifted, dtype)
     return graphs, [inputs.get(v, v) for v in variables]

@@ -9,9 +9,9 @@ from pytensor.graph.replace import clone_replace
 
 from symsvm._lib.validation import is_symbolic
 from symsvm.compiler.functions import function, resolve_mode
-from symsvm.compiler.matvec import form_of
+from symsvm.compiler.matvec import kernel_form
 from symsvm.compiler.ops.scalar_function import NotElementwise
-from symsvm.compiler.rewrites.tile import SMALL
+from symsvm.compiler.rewrites.products import SMALL_MATRIX
 from symsvm.evaluation.cross_matrix import GivenCrossMatrix, GraphCrossMatrix, NumpyCrossMatrix, TiledCrossMatrix
 from symsvm.graphs.structure import signature
 from symsvm.kernels import Precomputed
@@ -71,7 +71,7 @@ class KernelEvaluator:
         if isinstance(self.kernel, Precomputed) and not is_symbolic(self.kernel.gram):
             rows, columns = (np.asarray(side)[:, 0].astype("int64") for side in (A, B))
             return GivenCrossMatrix(np.asarray(self.kernel.gram), rows, columns, self.dtype)
-        small = np.shape(A)[0] * np.shape(B)[0] < SMALL
+        small = np.shape(A)[0] * np.shape(B)[0] < SMALL_MATRIX
         if small or self._mode is not get_mode("NUMBA"):
             A, B = (_written(A),) * 2 if A is B else (_written(A), _written(B))
         is_centred = not (hasattr(A, "tocsr") or hasattr(B, "tocsr"))
@@ -185,7 +185,7 @@ class _Symbols:
         """The form of the kernel, None if it has none."""
         if centred not in self._forms:
             try:
-                self._forms[centred] = form_of(self.kernel, self.A, self.B, centred=centred)
+                self._forms[centred] = kernel_form(self.kernel, self.A, self.B, centred=centred)
             except NotElementwise:
                 self._forms[centred] = None
         return self._forms[centred]

@@ -16,12 +16,12 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
 
 from symsvm.compiler.functions import value_and_grad
-from symsvm.compiler.lifting import MEMORY, largest, lift, lower
+from symsvm.compiler.lifting import MEMORY, largest_array, lift, lower
 from symsvm.compiler.ops import KernelGram, KernelMatvec, NotElementwise, factor
-from symsvm.compiler.rewrites.reduce_to_sum import Inner, without
-from symsvm.compiler.rewrites.tile import gram
+from symsvm.compiler.rewrites.products import tiled_gram
+from symsvm.compiler.rewrites.reduce_to_sum import ScanBody, added_terms
 from symsvm.explanation.formula import Formula
-from symsvm.graphs.structure import varies
+from symsvm.graphs.structure import varying_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -101,7 +101,7 @@ def describe_array(variable: Any, plan: ExecutionPlan, mode: Any) -> str:
 
 
 def _is_generated(variable: Any) -> bool:
-    owner: Any = gram(variable).owner
+    owner: Any = tiled_gram(variable).owner
     return isinstance(owner.op, KernelGram)
 
 
@@ -122,9 +122,9 @@ def describe_memory(
     if not fits:
         reason = why_not_tiled(sized)
         return (
-            f"too small: an array of {format_bytes(largest(sized))} does not fit the memory limit of {limit}, and it "
-            f"cannot be tiled{'' if reason is None else f': {reason}'}. A run stops with an error before the first "
-            "step; raise memory."
+            f"too small: an array of {format_bytes(largest_array(sized))} does not fit the memory limit of {limit}, "
+            f"and it cannot be tiled{'' if reason is None else f': {reason}'}. A run stops with an error before the "
+            "first step; raise memory."
         )
     if not stored:
         return f"no part of W can be computed before the steps; the memory limit is {limit}."
@@ -148,7 +148,7 @@ def describe_step(program: Program | None, step: Sequence[Variable]) -> str:
 
 def _has_matrix(node: Apply) -> bool:
     """Whether a node is a product with a matrix, not of two vectors."""
-    return isinstance(node.op, Dot) and any(varies(v) == {0, 1} for v in node.inputs)
+    return isinstance(node.op, Dot) and any(varying_axes(v) == {0, 1} for v in node.inputs)
 
 
 def _bytes(variable: Any) -> int:
@@ -186,10 +186,10 @@ def why_not_lifted(scan: Any, reader: GraphReader) -> str:
         return "it may stop before the last row"
     if info.n_mit_mot or info.n_mit_sot:
         return "a step uses more than the previous step"
-    inner = Inner(scan)
+    inner = ScanBody(scan)
     pairs = list(zip(inner.states, inner.next_states, strict=True))
     for (accumulator, new), output in zip(pairs, scan.outputs, strict=False):
-        added = without(new, accumulator)
+        added = added_terms(new, accumulator)
         if added is None:
             return f"a step does more than add to the accumulator: {_step_formula(output, reader)}"
         if any(inner.vectorise(term) is None for term in added):
@@ -217,7 +217,7 @@ def why_not_tiled(graphs: Iterable[Variable]) -> str | None:
             while K.owner is not None and isinstance(K.owner.op, DimShuffle) and K.owner.op.new_order == (1, 0):
                 (K,) = K.owner.inputs
             try:
-                if K.owner is not None and varies(K) == {0, 1}:
+                if K.owner is not None and varying_axes(K) == {0, 1}:
                     factor(K)
             except NotElementwise as reason:
                 return str(reason)

@@ -11,8 +11,7 @@ from pytensor.graph.traversal import ancestors
 
 import symsvm
 from symsvm.compiler.functions import MODES, hoist, mode_key, resolve_mode
-from symsvm.compiler.lifting import MEMORY, PASSES, largest, stages, tile
-from symsvm.compiler.rewrites.counting import counting
+from symsvm.compiler.lifting import MEMORY, PASSES, count_rewrites, largest_array, stages, tile
 from symsvm.compiler.step_functions import split_step
 from symsvm.explanation.execution_plan import (
     ExecutionPlan,
@@ -93,10 +92,10 @@ def make_report(x: Any) -> ExplanationReport:
     fired, notes = _count_passes(objective.value, reader)
     plan = make_plan(objective, program, originals)
     constants, _, left = split_step(plan.step, [plan.lam, *plan.extras], mode)
-    fits = largest(plan.with_shapes([*constants, *left])) <= plan.memory
+    fits = largest_array(plan.with_shapes([*constants, *left])) <= plan.memory
     step = plan.step
     if not fits:
-        with counting() as tiled:
+        with count_rewrites() as tiled:
             tile(step[-2:])
         fired += tiled
         step = tile(step)
@@ -132,7 +131,7 @@ def _count_passes(W: Any, reader: GraphReader) -> tuple[Counter, tuple[str, ...]
     lifted = found[-2].graphs
     reason = why_not_tiled(lifted)
     note = (
-        f"The passes are not applied: they would create an array of {format_bytes(largest(lifted))}, more than "
+        f"The passes are not applied: they would create an array of {format_bytes(largest_array(lifted))}, more than "
         f"{format_bytes(MEMORY)}{'' if reason is None else f', and {reason}'}. W is differentiated as written, loop by "
         "loop, which is slow."
     )

@@ -25,9 +25,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 from symsvm._lib.compat import subscripts
 from symsvm.compiler.ops import KernelGram, KernelMatvec
 from symsvm.compiler.rewrites.quadratic import QuadraticForm
-from symsvm.compiler.rewrites.reduce_to_sum import Inner, first_row, last_state, without
+from symsvm.compiler.rewrites.reduce_to_sum import ScanBody, added_terms, final_state, initial_state
 from symsvm.explanation.formula import Operand, Term, TermFactory
-from symsvm.graphs.structure import varies
+from symsvm.graphs.structure import varying_axes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +117,7 @@ class GraphReader:
             n += 1
             label = f"{name}{n}"
         self._labels.add(label)
-        return self.terms.make("leaf", label, ndim=len(varies(variable)))
+        return self.terms.make("leaf", label, ndim=len(varying_axes(variable)))
 
     def _make_call(self, v, node: Apply, name: str):
         args = [self.read(u) for u in node.inputs if hasattr(u.type, "ndim") or u.owner is not None]
@@ -263,7 +263,7 @@ class GraphReader:
         return self.terms.make("call", ("shape", None), (self.read(node.inputs[0]),), 1), (0,)
 
     def _read_subtensor(self, v, node):
-        last = last_state(v)
+        last = final_state(v)
         if last is not None:
             scan, index = last
             return self._read_loop(v, scan, index, last=True)
@@ -338,7 +338,7 @@ class GraphReader:
             leaves = {u for u in ancestors(scan.inputs) if u.owner is None and u.name}
             args = sorted(map(self.read, leaves), key=lambda term: str(term.label))
             return self.terms.make("call", ("loop", None), args, len(axes)), axes
-        inner = Inner(scan)
+        inner = ScanBody(scan)
         for own, outer in inner.constants.items():
             self._operands[own] = self.operand(outer)
         sequences = [self.read(sequence) for sequence in inner.sequences.values()]
@@ -358,7 +358,7 @@ class GraphReader:
 
     def _read_state(
         self,
-        inner: Inner,
+        inner: ScanBody,
         index: int,
         last: bool,
         sequences: Sequence[Term],
@@ -367,8 +367,8 @@ class GraphReader:
     ) -> Term:
         """Read a loop that carries a state: a sum where a step only adds, else a fold or a scan."""
         new = inner.next_states[index]
-        start = self.read(first_row(inner.buffers[index]))
-        added = without(new, inner.states[index]) if last and len(states) == 1 else None
+        start = self.read(initial_state(inner.buffers[index]))
+        added = added_terms(new, inner.states[index]) if last and len(states) == 1 else None
         if added is None:
             body, label = self.read(new), Loop("fold" if last else "scan", rows, states)
             return self.terms.make("loop", label, (*sequences, start, body), body.ndim + (not last))
@@ -381,7 +381,7 @@ class GraphReader:
 
 def _axes(variable) -> tuple[int, ...]:
     """Return the axes of a variable that may be longer than 1."""
-    return tuple(sorted(varies(variable)))
+    return tuple(sorted(varying_axes(variable)))
 
 
 def _row_name(term: Term, letter: str, k: int) -> str:

@@ -1,4 +1,11 @@
-"""Floating types of graphs: the same graph in another type, and no digits lost to the types of numbers."""
+"""Floating types of graphs: `retype` computes a graph in another type, `widen` in float64 despite narrow constants."""
+
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+# PyTensor's types do not say that graphs are tensors, nor that a reduction's class fixes its scalar Op.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytensor.scalar as ps
 import pytensor.tensor as pt
@@ -9,15 +16,20 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
-from symsvm.graphs.structure import inner_graph, is_literal, number
+from symsvm.graphs.structure import inner_graph, is_literal, scalar_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symsvm._lib.types import Graph
 
 __all__ = ["retype", "widen"]
 
 _NARROW_FLOATS = ("float16", "float32")
 _NARROW_INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 _NARROW = _NARROW_FLOATS + _NARROW_INTEGERS
-# Operations whose result has the type of these arguments, by name, for not every version of PyTensor has all of them;
-# their other arguments are indices, lengths and axes.
+# Operations whose result has the type of these arguments; the others are indices, lengths and axes. They are listed by
+# name because not every version of PyTensor has all of them.
 _FIRST, _ALL = slice(0, 1), slice(None)
 _VALUES = {
     "AdvancedSubtensor": _FIRST,
@@ -36,15 +48,15 @@ _VALUES = {
     "Subtensor": _FIRST,
 }
 # Those of them that compute nothing.
-_MOVES = _VALUES.keys() - {"Blockwise", "CumOp", "Dot", "LogSoftmax", "Shape", "Softmax"}
+_VIEWS = _VALUES.keys() - {"Blockwise", "CumOp", "Dot", "LogSoftmax", "Shape", "Softmax"}
 
 
-def widen(graphs):
-    """Return the graphs with all that is float32 only because of a number computed in float64 (and int8 in int64).
+def widen(graphs: Sequence[Graph]) -> list[Graph]:
+    """Return the graphs computed in float64 (int64) where only a Python number makes a part float32 (int8).
 
-    PyTensor gives a Python number the least type that holds it: 2.0 is a float32 and 2 an int8. So sqrt(2) has seven
-    digits, which stay wrong in a graph of float64, and 100 * 2 overflows. In the result, a float32 comes from float32
-    arrays or from a cast of a float64 that the graph asks for, and from nothing else. Outputs keep their types.
+    PyTensor gives a Python number the smallest type that holds it: 2.0 is a float32 and 2 an int8. So sqrt(2) has only
+    seven correct digits, also in a graph of float64, and 100 * 2 overflows. In the result, a float32 comes from a
+    float32 array or from an explicit cast of a float64, and from nothing else. Outputs keep their types.
 
     >>> x = pt.dscalar("x")
     >>> (graph,) = widen([x * pt.sqrt(2)])
@@ -61,16 +73,17 @@ class _Widening:
     """The wide versions of the variables of a graph, from its leaves up."""
 
     def __init__(self):
-        self.wide = {}  # where they are not the variables themselves
-        self.typed = set()  # variables whose narrow type is that of an array, or asked for
-        self.rounded_once = (
-            set()
-        )  # variables that are cast from integers: narrow, they are what the wide version rounds to
+        # The variables whose wide version is another variable.
+        self.wide = {}
+        # The variables whose narrow type is that of an array or of an explicit cast.
+        self.typed = set()
+        # The variables cast from unchanged ones: rounding the wide version gives the same value.
+        self.rounded_once = set()
 
     def version(self, v):
-        """A variable in the type that no number narrows."""
+        """Return a variable in the type that no number narrows."""
         if v not in self.wide:
-            dtype, value = getattr(v.type, "dtype", None), number(v)
+            dtype, value = getattr(v.type, "dtype", None), scalar_constant(v)
             if value is not None and dtype in _NARROW:
                 if v.owner is not None:  # a constant with other axes
                     self.wide[v] = v.owner.op(self.version(*v.owner.inputs))
@@ -81,19 +94,19 @@ class _Widening:
         return self.wide.get(v, v)
 
     def original(self, v):
-        """A variable in the type that it has in the graph."""
+        """Return a variable in the type that it has in the graph."""
         wide = self.version(v)
-        if wide is v or number(v) is not None or v in self.rounded_once:
+        if wide is v or scalar_constant(v) is not None or v in self.rounded_once:
             return v
         return wide if wide.type.dtype == v.type.dtype else wide.astype(v.dtype)
 
     def rebuild(self, node):
-        """Make the node again, where one of its arguments has a wider version, or its result is narrow without need."""
-        if number(node.outputs[0]) is not None:
+        """Make the node again if an argument has a wider version, or its result is narrower than necessary."""
+        if scalar_constant(node.outputs[0]) is not None:
             return
         op, is_narrow = node.op, any(getattr(v.type, "dtype", None) in _NARROW for v in node.outputs)
-        # A literal beside a float64 is cast to it, exactly: it stays. Other numbers have one type whatever they are, so
-        # that graphs which differ in them alone are compiled once.
+        # A literal next to a float64 is cast exactly, so it stays. Other numbers get one type whatever their value, so
+        # that graphs that differ only in them are compiled once.
         args = [self.version(v) if is_narrow or not is_literal(v) else v for v in node.inputs]
         typed = [v for v in node.inputs if v in self.typed]
         made = None
@@ -121,12 +134,12 @@ class _Widening:
                 self.wide[old] = new
             if getattr(new.type, "dtype", None) in _NARROW:
                 self.typed.add(old)
-        computes = not _is_cast(node.outputs[0]) and type(op).__name__ not in _MOVES
+        computes = not _is_cast(node.outputs[0]) and type(op).__name__ not in _VIEWS
         if not computes and all(self.original(v) is v for v in node.inputs):
             self.rounded_once.update(node.outputs)
 
     def _elementwise(self, node, args, typed):
-        """The outputs of an elementwise operation over wide arguments; None where a narrow type is meant."""
+        """Return the outputs of an elementwise operation of wide arguments; None if the narrow type is intended."""
         op, dtype = node.op, node.outputs[0].dtype
         if isinstance(op.scalar_op, ps.Cast):
             (source,) = node.inputs
@@ -148,14 +161,14 @@ def _is_cast(variable):
 
 
 def _made(node, op, args):
-    """The outputs of an operation: those of the node, if it is that node's."""
+    """Return the outputs of an operation; those of the node if nothing has changed."""
     if op is node.op and all(a is v for a, v in zip(args, node.inputs, strict=True)):
         return node.outputs
     return op.make_node(*args).outputs
 
 
 def _widened_loop(loop):
-    """The loop with its step widened; its states keep their types."""
+    """Return the loop with its step widened; its states keep their types."""
     inputs, outputs = inner_graph(loop)
     wide = widen(outputs)
     return loop if all(new is old for new, old in zip(wide, outputs, strict=True)) else _loop(loop, inputs, wide)
@@ -166,12 +179,14 @@ def _loop(loop, inputs, outputs):
     return Scan(inputs, outputs, loop.info, **options)
 
 
-def retype(graphs, dtype, given=()):
+def retype(
+    graphs: Sequence[Graph], dtype: str, given: dict[Graph, Graph] | None = None
+) -> tuple[list[Graph], dict[Graph, Graph]]:
     """Return the graphs computed in another floating type, and the inputs that replace the floating ones.
 
-    `given` maps variables to those that take their place; further inputs, and constants, are replaced by their like.
+    `given` maps variables to their replacements. Other floating inputs and constants are replaced by new ones.
     """
-    known, inputs = dict(given), {}
+    known, inputs = dict(given or {}), {}
 
     def other(v):
         if v not in known:
@@ -203,7 +218,7 @@ def retype(graphs, dtype, given=()):
 
 
 def _retyped_loop(loop, dtype):
-    """The same loop over states of another floating type."""
+    """Return the loop over states of another floating type."""
     floats = [v for v in loop.inner_inputs if v.dtype.startswith("float")]
     given = {v: pt.tensor(v.name, dtype=dtype, shape=v.type.shape) for v in floats}
     outputs, _ = retype(loop.inner_outputs, dtype, given)

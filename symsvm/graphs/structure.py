@@ -1,4 +1,8 @@
-"""Small questions about graphs: their axes, their leaves, their structure."""
+"""Questions about graphs: which axes vary, which inputs and numbers they have, whether two are the same computation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.scalar as ps
@@ -7,46 +11,63 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-__all__ = ["inner_graph", "is_elemwise", "is_literal", "keep", "leaves", "number", "signature", "varies"]
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from pytensor.graph.basic import Apply, Variable
+    from pytensor.graph.op import Op
+
+    from symsvm._lib.types import Array, Graph
+
+__all__ = [
+    "inner_graph",
+    "is_elemwise",
+    "is_literal",
+    "leaves",
+    "scalar_constant",
+    "select_axes",
+    "signature",
+    "varying_axes",
+]
 
 
-def is_elemwise(variable, *scalar_ops):
-    """Say whether a variable is computed by an elementwise operation, one of these if any are given."""
+def is_elemwise(variable: Variable, *scalar_ops: type[ps.ScalarOp]) -> bool:
+    """Whether a variable is computed by an elementwise operation, one of `scalar_ops` if any are given."""
     node = variable.owner
     if node is None or not isinstance(node.op, Elemwise):
         return False
     return not scalar_ops or isinstance(node.op.scalar_op, scalar_ops)
 
 
-def inner_graph(op):
-    """The inputs and outputs of the graph inside an Op, as a graph that others may be made from."""
-    inner = op.fgraph
-    if hasattr(inner, "unfreeze"):  # PyTensor 3.1 and later keep it frozen
+def inner_graph(op: Op) -> tuple[list, list]:
+    """Return the inputs and outputs of the graph inside an Op (a Scan, an OpFromGraph), for use in other graphs."""
+    inner = op.fgraph  # pyright: ignore[reportAttributeAccessIssue]
+    if hasattr(inner, "unfreeze"):  # from PyTensor 3.1 on it is frozen
         inner = inner.unfreeze()
     return inner.inputs, inner.outputs
 
 
-def number(variable):
-    """The value of a constant of one entry, with whatever axes, as a 0-d array; else None."""
+def scalar_constant(variable: Variable) -> Array | None:
+    """Return the value of a constant with one entry and any number of axes, as a 0-d array; None for others."""
     variable = _source(variable)
     single = isinstance(variable, Constant) and isinstance(variable.data, np.ndarray) and variable.data.size == 1
     return variable.data.reshape(()) if single else None
 
 
 def _source(variable):
-    """What a variable shows with other axes."""
+    """Return the variable below any changes of axes."""
     while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
         (variable,) = variable.owner.inputs
     return variable
 
 
-def varies(variable):
-    """The axes along which a variable is not known to have length 1."""
+def varying_axes(variable: Graph) -> set[int]:
+    """Return the axes along which a variable is not known to have length 1."""
     return {i for i, length in enumerate(variable.type.shape) if length != 1}
 
 
-def keep(variable, axes):
-    """Return the variable with these axes only, in this order; the others have length 1."""
+def select_axes(variable: Graph, axes: tuple[int, ...]) -> Graph:
+    """Return the variable with these axes only, in this order; the others must have length 1."""
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):
         order = [node.op.new_order[i] for i in axes]
@@ -56,15 +77,15 @@ def keep(variable, axes):
     return variable if axes == tuple(range(variable.ndim)) else variable.dimshuffle(axes)
 
 
-# Numbers that belong to a formula and not to a user: simplifications that know them, 1 + exp(x) say, need to see them.
+# Numbers that belong to a formula, not to a user: PyTensor simplifies expressions with them, such as 1 + exp(x).
 _LITERALS = (0.0, 0.5, 1.0, 2.0)
 
 
-def leaves(graphs):
-    """Return (variables, numbers) below graphs: inputs and shared variables, and the constants that a user may change.
+def leaves(graphs: Sequence[Graph]) -> tuple[list, list]:
+    """Return (variables, numbers) of graphs: inputs and shared variables, and constants that a user may change.
 
-    The latter are single floats other than 0, 1/2, 1, 2, their negatives and infinities, and exponents. Both come in
-    an order that only the structure of the graphs decides.
+    The latter are single floats, except 0, 1/2, 1, 2, their negatives, infinities and exponents. The order of both
+    depends on the structure of the graphs only.
     """
     exponents = {_source(node.inputs[1]) for node in toposort(graphs) if _is_power(node)}
     variables, numbers = {}, {}
@@ -74,35 +95,35 @@ def leaves(graphs):
             continue
         if not isinstance(v, Constant):
             variables[v] = None
-        elif v not in exponents and _is_users_number(v):
+        elif v not in exponents and _is_parameter(v):
             numbers[v] = None
     return list(variables), list(numbers)
 
 
-def is_literal(variable):
-    """Say whether a variable is a number that belongs to a formula: a whole one, 1/2, or an infinite one.
+def is_literal(variable: Variable) -> bool:
+    """Whether a variable is a number that belongs to a formula: an integer, 0, 1/2, 1, 2, a negative, or an infinity.
 
     >>> is_literal(pt.constant(0.5)), is_literal(pt.constant(2)), is_literal(pt.constant(0.3)), is_literal(pt.scalar())
     (True, True, False, False)
     """
-    value = number(variable)
+    value = scalar_constant(variable)
     if value is None:
         return False
     return value.dtype.kind != "f" or abs(float(value)) in _LITERALS or not np.isfinite(value)
 
 
-def _is_power(node):
+def _is_power(node: Apply) -> bool:
     return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Pow)
 
 
-def _is_users_number(constant):
-    if number(constant) is None or constant.data.dtype.kind != "f":
+def _is_parameter(constant):
+    if scalar_constant(constant) is None or constant.data.dtype.kind != "f":
         return False
     return not is_literal(constant)
 
 
-def signature(inputs, outputs):
-    """Return what tells a graph from another of inputs of its own: equal for equal computations.
+def signature(inputs: Sequence[Graph], outputs: Sequence[Graph]) -> Hashable:
+    """Return a key of the computation from inputs to outputs: equal for equal computations of other inputs.
 
     >>> x, y = pt.scalars("x", "y")
     >>> signature([x], [2 * x]) == signature([y], [2 * y]), signature([x], [2 * x]) == signature([x], [3 * x])
@@ -116,7 +137,7 @@ def signature(inputs, outputs):
             return index[v]
         if isinstance(v, Constant):
             return v.type, _content(v.data)
-        return v  # a leaf that was not given
+        return v  # a leaf that is not in `inputs`
 
     for node in toposort(outputs):
         if all(v in index for v in node.outputs):

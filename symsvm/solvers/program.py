@@ -16,7 +16,7 @@ from symsvm._lib.interrupts import is_interrupt, restored_interrupts
 from symsvm._lib.validation import count, number
 from symsvm._lib.validation import dtype as _dtype
 from symsvm.compiler.functions import resolve_mode
-from symsvm.compiler.lifting import MEMORY, TILE
+from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
 from symsvm.compiler.step_functions import step_functions
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import Objective
@@ -112,7 +112,7 @@ class Program:
         tuple
             The point lam, W(lam), grad W(lam) and the next lam.
         """
-        values = self.functions.put(self._values(data))
+        values = self.functions.to_device(self._values(data))
         lam, *state = (np.asarray(v, dtype=self.dtype) for v in (*first, *self.solver.start()))
         prepare, step = self.functions.compiled(lam, values)
         constants = prepare(*values)
@@ -249,7 +249,7 @@ class Program:
         sequence of ndarray
             W(lam) and grad W(lam).
         """
-        return self.functions.exact(lam, self._values(data))
+        return self.functions.value_and_grad_float64(lam, self._values(data))
 
     def _check_start(self, start: ArrayLike | None) -> Array:
         variable = self.objective.variable
@@ -320,6 +320,6 @@ def _is_bound(v: Any) -> bool:
 
 def _memory(value: Any) -> int:
     memory = count(value, "memory")
-    if memory < TILE:
-        raise ValueError(f"memory must hold at least one tile, {TILE} bytes, got {memory}.")
+    if memory < TILE_MEMORY:
+        raise ValueError(f"memory must hold at least one tile, {TILE_MEMORY} bytes, got {memory}.")
     return memory

@@ -1,10 +1,11 @@
-"""Ops over all pairs of points, from an epilogue of sums over features; see `form` for the mathematics.
+"""Ops over all pairs of points: a kernel matrix, its products and their gradients, computed in tiles.
 
-KernelMatvec and its gradients never hold more than a tile of the matrix of pairs.
+`kernel_form` has the mathematics, `kernel_ops` the Ops, `tiles` the generated loops, and `numba_dispatch` and
+`jax_dispatch` the backends. The rewrites, the rest of the compiler and the packages above it import from here.
 """
 
-from symsvm.compiler.ops.form import Form, factor
+from symsvm.compiler.ops.kernel_form import KernelForm, factor
 from symsvm.compiler.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec
 from symsvm.compiler.ops.scalar_function import NotElementwise, ScalarFunction
 
-__all__ = ["Form", "KernelFeatures", "KernelGram", "KernelMatvec", "NotElementwise", "ScalarFunction", "factor"]
+__all__ = ["KernelFeatures", "KernelForm", "KernelGram", "KernelMatvec", "NotElementwise", "ScalarFunction", "factor"]

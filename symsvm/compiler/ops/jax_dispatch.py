@@ -1,4 +1,8 @@
-"""The Ops of `kernel_ops` on JAX: a map over tiles of rows, which XLA compiles."""
+"""Conversions to JAX: of the Ops in `kernel_ops`, as a map over tiles of rows, and of reductions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -6,43 +10,48 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.sparse.basic import CSMProperties
 from pytensor.tensor.elemwise import CAReduce
 
-from symsvm._lib.compat import jax_function, on_jax, own_on_jax
+from symsvm._lib.compat import jax_function, override_jax, register_jax
 from symsvm.compiler.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
 
-__all__ = ["ROWS"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-# Rows of a tile, and the entries it may have.
-ROWS, ENTRIES = 512, 2**24
+    from symsvm.compiler.ops.scalar_function import ScalarFunction
+
+__all__ = ["jax_funcify_pairs", "jax_funcify_reduction", "jax_funcify_sparse"]
+
+# The most rows of a tile, and the most entries.
+_ROWS, _ENTRIES = 512, 2**24
 
 
-def _function(scalar_function):
-    """A scalar function over arrays that broadcast."""
+def _function(scalar_function: ScalarFunction) -> Callable:
+    """Return a scalar function as a JAX function of arrays that broadcast."""
     graph = FunctionGraph(scalar_function.inputs, [scalar_function.output], clone=True)
     compiled = jax_function(graph)
     return lambda *arrays: compiled(*arrays)[0]
 
 
-@own_on_jax(CAReduce)
+@override_jax(CAReduce)
 def jax_funcify_reduction(op, node, stock):
-    """Let reductions keep their type: PyTensor's return the type they accumulate in, float64 for sums of float32."""
+    """Convert a reduction without changing its type: PyTensor's returns float64 for a sum of float32."""
     reduce, dtype = stock(), node.outputs[0].dtype
     return lambda x: reduce(x).astype(dtype)
 
 
-@on_jax(CSMProperties)
+@register_jax(CSMProperties)
 def jax_funcify_sparse(op=None, node=None, **kwargs):
-    """Say what to do: PyTensor has no sparse matrices on JAX."""
-    raise NotImplementedError("sparse points do not run on JAX: give dense ones, or take another mode.")
+    """Raise: PyTensor has no sparse matrices on JAX."""
+    raise NotImplementedError("sparse points do not run on JAX: pass dense points, or choose another mode.")
 
 
-@on_jax(KernelFeatures, KernelGram, KernelMatvec)
+@register_jax(KernelFeatures, KernelGram, KernelMatvec)
 def jax_funcify_pairs(op, node=None, **kwargs):
-    """Evaluate K for a tile of rows and all columns, keep what is wanted of it, and go on to the next."""
-    if any("csr" in kind for kind in op.kinds):
+    """Convert an Op of `kernel_ops`: evaluate K for a tile of rows and all columns, then reduce it, tile by tile."""
+    if any("csr" in storage for storage in op.storage):
         jax_funcify_sparse()
     hs = [None if h.is_product else _function(h) for h in op.hs]
     epilogue = _function(op.epilogue)
-    f = _function(op.f[1]) if op.want == "features" else None
+    channel, f = (0, None) if op.f is None else (op.f[0], _function(op.f[1]))
 
     def feature_sum(h, A, B, weights):
         return A @ B.T if h is None else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
@@ -55,15 +64,15 @@ def jax_funcify_pairs(op, node=None, **kwargs):
             sums = [feature_sum(h, A, B, w) for h, A, (_, B, w) in zip(hs, As, channels, strict=True)]
             K = epilogue(*sums, *(x[:, None] for x in us), *(x[None, :] for x in v), *theta)
             K = jnp.broadcast_to(K, sums[0].shape)
-            if op.want == "matvec":
+            if op.result == "matvec":
                 return K @ more[0]
-            if op.want == "features":
-                _, B, weights = channels[op.f[0]]
-                return (K[:, :, None] * f(As[op.f[0]][:, None, :], B[None, :, :], *weights)).sum(axis=1)
+            if f is not None:
+                _, B, weights = channels[channel]
+                return (K[:, :, None] * f(As[channel][:, None, :], B[None, :, :], *weights)).sum(axis=1)
             return K
 
         As = [A for A, _, _ in channels]
-        rows = max(1, min(m, ROWS, ENTRIES // max(1, n)))
+        rows = max(1, min(m, _ROWS, _ENTRIES // max(1, n)))
         if m <= rows:
             return tile(As, u)
         count = -(-m // rows)

@@ -1,79 +1,119 @@
-"""KernelMatvec and its kin: Ops that evaluate a `Form` in tiles, and differentiate into one another.
+"""KernelGram, KernelMatvec and KernelFeatures: Ops that evaluate a `KernelForm` in tiles.
 
     KernelGram      K_ij                              the matrix itself
-    KernelMatvec    sum_j K_ij q_j                    never more of K than a tile
-    KernelFeatures  sum_j K_ij f(a_ik, b_jk, w_k)     what a derivative by A needs where no product of matrices does it
+    KernelMatvec    sum_j K_ij q_j                    with no more of K in memory than a tile
+    KernelFeatures  sum_j K_ij f(a_ik, b_jk, w_k)     derivatives by A where h is not a product
 
 with K_ij = e(s_ij, ..., u_i, ..., v_j, ..., theta, ...), s_ij = sum_k h(a_ik, b_jk, w_k). A derivative of K by s, u, v
 or theta is another such K, with the derivative of e as its epilogue, so a gradient of KernelMatvec is made of the same
-Ops: with g the cotangent of sum_j K_ij q_jr, p right-hand sides r,
+Ops. With g the cotangent of sum_j K_ij q_jr, for p right-hand sides r, the gradients are
 
-    q_j     sum_i K_ij g_i                                 KernelMatvec with rows and columns exchanged
-    u_i     g_i . sum_j (de/du)_ij q_j                     KernelMatvec with another epilogue, so for v and theta
-    a_ik    sum_j (de/ds)_ij (g_i . q_j) (dh/da)_ijk       one more channel, g_i . q_j
+    q_j     sum_i K_ij g_i                                 KernelMatvec of the transposed matrix
+    u_i     g_i . sum_j (de/du)_ij q_j                     KernelMatvec with another epilogue; also for v and theta
+    a_ik    sum_j (de/ds)_ij (g_i . q_j) (dh/da)_ijk       with one more channel, g_i . q_j
 """
 
+# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportIndexIssue=false
+# PyTensor's types do not say that graphs are tensors.
+
+from __future__ import annotations
+
 import importlib
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
+from pytensor.gradient import grad
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 from symsvm.compiler.ops.scalar_function import ScalarFunction
 
-__all__ = ["KernelFeatures", "KernelGram", "KernelMatvec"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symsvm._lib.types import Graph
+    from symsvm.compiler.ops.kernel_form import KernelForm
+
+__all__ = ["SHAPE_ERROR", "KernelFeatures", "KernelGram", "KernelMatvec", "check_shapes"]
+
+# Entries of the largest array that `perform` allocates in NumPy.
+_PERFORM_ENTRIES = 2**20
+SHAPE_ERROR = "points, vectors and right-hand sides do not fit one another."
 
 
-class _Pairs(Op):
-    """An Op over all pairs (i, j); its inputs are A, B and the w of each channel, the u, the v, the theta."""
+class _PairOp(Op):
+    """An Op over all pairs (i, j); its inputs are A, B and the w of each channel, the u, the v, the theta.
 
-    __props__ = ("epilogue", "hs", "n_rows", "n_columns", "n_numbers", "kinds")
-    want = None
-    n_more = 0  # inputs after those
+    Attributes
+    ----------
+    epilogue : ScalarFunction
+        The function e.
+    hs : tuple of ScalarFunction
+        The function h of each channel.
+    n_rows, n_columns, n_numbers : int
+        How many vectors u, vectors v and numbers theta the epilogue takes.
+    storage : tuple of (str, str)
+        For each channel how A and B are stored, "dense" or "csr".
+    result : {"block", "matvec", "features"}
+        What is computed from K; see `symsvm.compiler.ops.tiles`.
+    f : tuple of (int, ScalarFunction) or None
+        For `features`, the index of a channel and the function of (a_ik, b_jk, w_k).
+    """
 
-    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, kinds=None):
+    __props__ = ("epilogue", "hs", "n_rows", "n_columns", "n_numbers", "storage")
+    result: Literal["block", "matvec", "features"]
+    f: tuple[int, ScalarFunction] | None = None
+
+    def __init__(
+        self,
+        epilogue: ScalarFunction,
+        hs: Sequence[ScalarFunction],
+        n_rows: int,
+        n_columns: int,
+        n_numbers: int,
+        storage: Sequence[tuple[str, str]] | None = None,
+    ) -> None:
         self.epilogue, self.hs = epilogue, tuple(hs)
         self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
-        self.kinds = (("dense", "dense"),) * len(self.hs) if kinds is None else tuple(kinds)
+        self.storage = (("dense", "dense"),) * len(self.hs) if storage is None else tuple(storage)
 
     @classmethod
-    def of(cls, form, *more, exchanged=False):
-        """Apply the Op to a `Form`, with rows and columns exchanged if asked."""
+    def of(cls, form: KernelForm, *more: Graph, transposed: bool = False) -> Graph:
+        """Apply the Op to a `KernelForm`, or to its transpose."""
         hs = [channel.h for channel in form.channels]
         op = cls(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
         channels = [v for channel in form.channels for v in (channel.A, channel.B, *channel.weights)]
         data = [*channels, *form.rows, *form.columns, *form.numbers]
-        if exchanged:
-            op, data = _exchange(op, data)
-        return op(*data, *more)
+        if transposed:
+            op, data = _transpose(op, data)
+        return op(*data, *more)  # pyright: ignore[reportReturnType]
 
-    def retyped(self, dtype):
-        """The Op that computes in another floating type."""
+    def retyped(self, dtype: str) -> _PairOp:
+        """Return the Op that computes in another floating type."""
         hs = [h.retyped(dtype) for h in self.hs]
-        more = {"f": (self.f[0], self.f[1].retyped(dtype))} if self.want == "features" else {}
+        more = {} if self.f is None else {"f": (self.f[0], self.f[1].retyped(dtype))}
         counts = self.n_rows, self.n_columns, self.n_numbers
-        return type(self)(self.epilogue.retyped(dtype), hs, *counts, self.kinds, **more)
+        return type(self)(self.epilogue.retyped(dtype), hs, *counts, self.storage, **more)
 
     @property
-    def dtype(self):
-        """The type that everything is computed in."""
+    def dtype(self) -> str:
+        """The floating type of the computation."""
         return self.epilogue.dtype
 
     def __str__(self):
         return f"{type(self).__name__}{{{self.epilogue}}}"
 
     def split(self, inputs):
-        """Sort inputs: the (A, B, weights) of each channel, u, v, theta and what follows."""
+        """Sort inputs into (A, B, weights) of each channel, u, v, theta and the rest (q)."""
         inputs, channels = list(inputs), []
-        for h, kind in zip(self.hs, self.kinds, strict=True):
+        for h, storage in zip(self.hs, self.storage, strict=True):
             sides = []
-            for storage in kind:
-                size = 1 if storage == "dense" else 3
+            for kind in storage:
+                size = 1 if kind == "dense" else 3
                 part, inputs = inputs[:size], inputs[size:]
-                sides.append(part[0] if storage == "dense" else tuple(part))
-            size = len(h.inputs) - 2 + ("csr" in kind)
+                sides.append(part[0] if kind == "dense" else tuple(part))
+            size = len(h.inputs) - 2 + ("csr" in storage)
             channels.append((*sides, inputs[:size]))
             inputs = inputs[size:]
         groups = []
@@ -83,46 +123,51 @@ class _Pairs(Op):
         return channels, *groups, inputs
 
     def make_node(self, *inputs):
-        """Make the node; everything is in the dtype of the epilogue but the indices of sparse matrices."""
-        importlib.import_module("symsvm.compiler.ops.numba_dispatch")  # Numba is loaded when it is first needed
+        """Make the node; inputs are cast to the type of the epilogue, except the indices of sparse matrices."""
+        importlib.import_module("symsvm.compiler.ops.numba_dispatch")  # here, so that Numba is loaded only when needed
         inputs = [pt.as_tensor(v) for v in inputs]
         inputs = [v if v.dtype.startswith("int") else v.astype(self.dtype) for v in inputs]
-        return Apply(self, inputs, [self._type(inputs)])
+        return Apply(self, inputs, [self._output(inputs)])
 
     def _lengths(self, inputs):
-        """The static m and n, None where unknown."""
+        """Return the static m and n, None where unknown."""
         channels = self.split(inputs)[0]
         left = [A.type.shape[0] for A, _, _ in channels if not isinstance(A, tuple)]
         right = [B.type.shape[0] for _, B, _ in channels if not isinstance(B, tuple)]
         return tuple(next((length for length in side if length is not None), None) for side in (left, right))
 
-    def graph(self, inputs):
-        """The matrix K as a plain graph of the inputs, dense ones."""
+    def graph(self, inputs: Sequence[Graph]) -> Graph:
+        """Return the matrix K as a plain graph of the inputs, which must be dense."""
         channels, u, v, theta, _ = self.split(inputs)
-        sums = [_sum(h, *channel) for h, channel in zip(self.hs, channels, strict=True)]
+        sums = [_channel_sum(h, *channel) for h, channel in zip(self.hs, channels, strict=True)]
         args = [*sums, *(r[:, None] for r in u), *(c[None, :] for c in v), *(t[None, None] for t in theta)]
         return self.epilogue.graph(args)
 
     def perform(self, node, inputs, outputs):
-        """Compute in NumPy, some rows at a time: the backends without loops of their own."""
+        """Compute in NumPy, some rows at a time, for backends that have no tiled loops."""
         channels, u, v, theta, more = self.split(inputs)
-        channels = [_written_out(*channel, kind) for channel, kind in zip(channels, self.kinds, strict=True)]
+        channels = [_to_dense(*channel, kind) for channel, kind in zip(channels, self.storage, strict=True)]
         m, n = check_shapes(channels, u, v, more)
-        rows = max(1, _PERFORM // max(1, *(n * A.shape[1] for A, _, _ in channels)))
+        rows = max(1, _PERFORM_ENTRIES // max(1, *(n * A.shape[1] for A, _, _ in channels)))
         parts = []
-        for i in range(0, max(1, m), rows):  # once at least, for the shape
+        for i in range(0, max(1, m), rows):  # at least once, for the shape of an empty result
             part = slice(i, i + rows)
-            sums = [_sum_numpy(h, A[part], B, w) for h, (A, B, w) in zip(self.hs, channels, strict=True)]
+            sums = [_channel_sum_numpy(h, A[part], B, w) for h, (A, B, w) in zip(self.hs, channels, strict=True)]
             K = self.epilogue(*sums, *(x[part, None] for x in u), *v, *theta)
-            parts.append(self._wanted(np.broadcast_to(K, (len(sums[0]), n)), part, channels, more))
+            parts.append(self._reduce(np.broadcast_to(K, (len(sums[0]), n)), part, channels, more))
         outputs[0][0] = np.concatenate(parts).astype(self.dtype)
 
+    def _output(self, inputs: list) -> Graph:
+        """Return the output variable."""
+        raise NotImplementedError
 
-MISFIT = "points, vectors and right-hand sides do not fit one another."
+    def _reduce(self, K: np.ndarray, part: slice, channels: list, more: list) -> np.ndarray:
+        """Return the result for the rows of K in `part`."""
+        raise NotImplementedError
 
 
 def check_shapes(channels, u, v, more):
-    """Return m and n; raise unless all dense arrays fit them and one another: a length of 1 must not be stretched."""
+    """Return m and n; raise a ValueError if the shapes of the dense arrays differ (a length of 1 is not broadcast)."""
     m, n = (side.shape[0] for side in channels[0][:2])
     left = [m, *(A.shape[0] for A, _, _ in channels), *(x.shape[0] for x in u)]
     right = [n, *(B.shape[0] for _, B, _ in channels), *(x.shape[0] for x in (*v, *more))]
@@ -130,17 +175,13 @@ def check_shapes(channels, u, v, more):
     if len(set(left)) > 1 or len(set(right)) > 1 or any(len(width) > 1 for width in widths):
         shapes = [(A.shape, B.shape, *(w.shape for w in weights)) for A, B, weights in channels]
         shapes += [tuple(x.shape) for x in (*u, *v, *more)]
-        raise ValueError(f"{MISFIT} Their shapes are {', '.join(map(str, shapes))}.")
+        raise ValueError(f"{SHAPE_ERROR} Their shapes are {', '.join(map(str, shapes))}.")
     return m, n
 
 
-# Entries of the largest array of `perform`.
-_PERFORM = 2**20
-
-
-def _written_out(A, B, weights, kind):
-    """A channel with dense matrices."""
-    if "csr" not in kind:
+def _to_dense(A, B, weights, storage):
+    """Return a channel with dense matrices."""
+    if "csr" not in storage:
         return A, B, weights
     d, *weights = weights
     sides = []
@@ -148,60 +189,59 @@ def _written_out(A, B, weights, kind):
         if isinstance(side, tuple):
             x, k, start = side
             side = np.zeros((len(start) - 1, int(d)), x.dtype)
-            np.add.at(side, (np.repeat(np.arange(len(side)), np.diff(start)), k), x)  # entries may come twice
+            np.add.at(side, (np.repeat(np.arange(len(side)), np.diff(start)), k), x)  # duplicate entries are added
         sides.append(side)
     return *sides, weights
 
 
-def _sum_numpy(h, A, B, weights):
+def _channel_sum_numpy(h, A, B, weights):
     if h.is_product:
         return A @ B.T
     return h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
 
 
-def _sum(h, A, B, weights):
-    """The sums of one channel as a graph: a product of matrices, or a sum over the last of three axes."""
+def _channel_sum(h, A, B, weights):
+    """Return the sums of one channel as a graph: a product of matrices, or a sum over the last of three axes."""
     if h.is_product:
         return pt.dot(A, B.T)
     return h.graph([A[:, None, :], B[None, :, :], *(w[None, None, :] for w in weights)]).sum(axis=2)
 
 
-class KernelGram(_Pairs):
+class KernelGram(_PairOp):
     """K_ij for all i and j, (m, n)."""
 
-    want = "block"
+    result = "block"
 
-    def _type(self, inputs):
+    def _output(self, inputs):
         return pt.tensor(dtype=self.dtype, shape=self._lengths(inputs))
 
-    def _wanted(self, K, part, channels, more):
+    def _reduce(self, K, part, channels, more):
         return K
 
     def pullback(self, inputs, outputs, cotangents):
-        """The gradient of the plain graph."""
-        return pytensor.grad(None, list(inputs), known_grads={self.graph(inputs): cotangents[0]})
+        """Return the gradient of the plain graph."""
+        return grad(None, list(inputs), known_grads={self.graph(inputs): cotangents[0]})
 
 
-class KernelMatvec(_Pairs):
+class KernelMatvec(_PairOp):
     """sum_j K_ij q_j, (m,), or sum_j K_ij q_jr for each column of q (n, p), (m, p)."""
 
-    want = "matvec"
-    n_more = 1
+    result = "matvec"
 
-    def _type(self, inputs):
+    def _output(self, inputs):
         m, _ = self._lengths(inputs)
         return pt.tensor(dtype=self.dtype, shape=(m, *inputs[-1].type.shape[1:]))
 
-    def _wanted(self, K, part, channels, more):
+    def _reduce(self, K, part, channels, more):
         return K @ more[0]
 
     def pullback(self, inputs, outputs, cotangents):
-        """The gradients by all inputs, as the head of this file has them."""
+        """Return the gradients by all inputs; the docstring of this module gives the formulas."""
         (*data, q), (g,) = inputs, cotangents
         q2, g2 = (q, g) if q.ndim == 2 else (q[:, None], g[:, None])
         channels, u, v, theta, _ = self.split(inputs)
-        if any("csr" in kind for kind in self.kinds):
-            raise NotImplementedError("KernelMatvec of sparse points has no gradient: give the points as dense arrays.")
+        if any("csr" in storage for storage in self.storage):
+            raise NotImplementedError("KernelMatvec of sparse points has no gradient: pass the points as dense arrays.")
         p, r, c = len(channels), len(u), len(v)
         gradients = []
         for index, (A, B, weights) in enumerate(channels):
@@ -219,11 +259,11 @@ class KernelMatvec(_Pairs):
         return [*gradients, self.transposed(data, g)]
 
     def _by_channel(self, index, A, B, weights, data, g, q):
-        """The gradients by A, B and the weights of one channel."""
+        """Return the gradients by A, B and the weights of one channel."""
         h, de, p = self.hs[index], self.epilogue.grad(index), len(self.hs)
         if de is None:
             return [pt.zeros_like(v) for v in (A, B, *weights)]
-        # The weights (de/ds)_ij (g_i . q_j) are a K of one more channel.
+        # The weights (de/ds)_ij (g_i . q_j) are a kernel matrix with one more channel.
         order = [*range(p), len(de.inputs), *range(p, len(de.inputs))]
         x, y = pt.scalar(dtype=self.dtype), pt.scalar(dtype=self.dtype)
         weighted = (de.times().permuted(order), (*self.hs, ScalarFunction([x, y], x * y)))
@@ -249,13 +289,13 @@ class KernelMatvec(_Pairs):
         return type(self)(epilogue, self.hs, self.n_rows, self.n_columns, self.n_numbers)
 
     def transposed(self, data, q):
-        """sum_i K_ij q_i: rows and columns exchanged."""
-        op, data = _exchange(self, data)
+        """Return the graph of sum_i K_ij q_i."""
+        op, data = _transpose(self, data)
         return op(*data, q)
 
 
-def _exchange(op, data, **props):
-    """The Op with the roles of rows and columns exchanged, and its data."""
+def _transpose(op, data, **props):
+    """Return the Op with the roles of rows and columns exchanged, and its data."""
     channels, u, v, theta, _ = op.split(data)
     hs = [h.permuted([1, 0, *range(2, len(h.inputs))]) for h in op.hs]
     p, r, c, t = len(hs), op.n_rows, op.n_columns, op.n_numbers
@@ -264,34 +304,35 @@ def _exchange(op, data, **props):
     return swapped, [*(x for A, B, w in channels for x in (B, A, *w)), *v, *u, *theta]
 
 
-class KernelFeatures(_Pairs):
+class KernelFeatures(_PairOp):
     """sum_j K_ij f(a_ik, b_jk, w_k), (m, d), with A, B and w of one channel."""
 
-    __props__ = (*_Pairs.__props__, "f")
-    want = "features"
+    __props__ = (*_PairOp.__props__, "f")
+    result = "features"
 
-    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, kinds=None, *, f):
-        super().__init__(epilogue, hs, n_rows, n_columns, n_numbers, kinds)
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage=None, *, f):
+        super().__init__(epilogue, hs, n_rows, n_columns, n_numbers, storage)
         self.f = f
 
-    def _type(self, inputs):
+    def _output(self, inputs):
         m, _ = self._lengths(inputs)
         A = self.split(inputs)[0][self.f[0]][0]
         return pt.tensor(dtype=self.dtype, shape=(m, A.type.shape[1]))
 
-    def _wanted(self, K, part, channels, more):
+    def _reduce(self, K, part, channels, more):
         index, f = self.f
         A, B, weights = channels[index]
         return (K[:, :, None] * f(A[part, None, :], B[None, :, :], *weights)).sum(axis=1)
 
     def transposed(self, data):
-        """sum_i K_ij f(a_ik, b_jk, w_k), (n, d)."""
+        """Return the graph of sum_i K_ij f(a_ik, b_jk, w_k), (n, d)."""
         index, f = self.f
-        op, data = _exchange(self, data, f=(index, f.permuted([1, 0, *range(2, len(f.inputs))])))
+        op, data = _transpose(self, data, f=(index, f.permuted([1, 0, *range(2, len(f.inputs))])))
         return op(*data)
 
     def pullback(self, inputs, outputs, cotangents):
-        """There is none: it would be a third derivative of the kernel's sums."""
+        """Raise: the gradient would need further derivatives of the channels' functions."""
         raise NotImplementedError(
-            "second derivatives by the points are there for kernels of inner products and squared distances only."
+            "second derivatives by the points exist only for kernels of inner products and squared distances: use such "
+            "a kernel, or differentiate the graph of the matrix, kernel(X, Z)."
         )

@@ -1,12 +1,18 @@
-"""ScalarFunction: a function of numbers taken out of an elementwise graph, written as source for an inner loop."""
+"""ScalarFunction: a function of numbers, extracted from an elementwise graph and written as source for inner loops."""
+
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
+# PyTensor's types do not say that graphs are tensors.
+
+from __future__ import annotations
 
 import functools
 import importlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pytensor
 import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pytensor.gradient import grad
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.rewriting.utils import rewrite_graph
@@ -14,17 +20,22 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
 from symsvm.graphs.dtypes import retype
-from symsvm.graphs.structure import number
+from symsvm.graphs.structure import scalar_constant
 
-__all__ = ["NotElementwise", "ScalarFunction"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symsvm._lib.types import Array, Graph
+
+__all__ = ["DTYPES", "INFIX", "TEMPLATES", "NotElementwise", "ScalarFunction"]
 
 
 class NotElementwise(Exception):
-    """A graph is not made of elementwise operations that can be written into an inner loop."""
+    """A graph has an operation that cannot be written into an inner loop."""
 
 
 class ScalarFunction:
-    """A scalar expression of scalar inputs; equal to another if it is the same expression.
+    """A scalar expression of scalar inputs; two are equal if their expressions are.
 
     >>> x, y = pt.scalars("x", "y")
     >>> f = ScalarFunction([x, y], pt.exp(-x) * y)
@@ -36,7 +47,7 @@ class ScalarFunction:
     True
     """
 
-    def __init__(self, inputs, output):
+    def __init__(self, inputs: Sequence[Graph], output: Graph) -> None:
         fresh = [v.type() for v in inputs]
         (output,) = clone_replace([output], dict(zip(inputs, fresh, strict=True)))
         self.inputs, self.output = fresh, output
@@ -45,15 +56,15 @@ class ScalarFunction:
         self.key = text, tuple(v.dtype for v in fresh)
 
     @classmethod
-    def of(cls, graph, leaves):
-        """Take the function of the variables `leaves` (a list) out of an elementwise graph of any dimension."""
+    def of(cls, graph: Graph, leaves: Sequence[Graph]) -> ScalarFunction:
+        """Return an elementwise graph of any dimension as a function of the variables `leaves`."""
         inputs = [pt.scalar(dtype=leaf.dtype) for leaf in leaves]
         known = dict(zip(leaves, inputs, strict=True))
 
         def scalar(variable):
             if variable not in known:
-                if number(variable) is not None:
-                    known[variable] = pt.constant(number(variable))
+                if scalar_constant(variable) is not None:
+                    known[variable] = pt.constant(scalar_constant(variable))
                 elif variable.owner is not None and isinstance(variable.owner.op, Elemwise):
                     args = [scalar(v) for v in variable.owner.inputs]
                     outputs = Elemwise(variable.owner.op.scalar_op)(*args, return_list=True)
@@ -73,8 +84,8 @@ class ScalarFunction:
     def __repr__(self):
         return f"<{self.key[0]}>".replace("\n", "; ")
 
-    def __call__(self, *arrays):
-        """The value of the function in NumPy."""
+    def __call__(self, *arrays: Array) -> Array:
+        """Evaluate the function in NumPy."""
         names, code = self._code
         scope = {**_NUMPY, **dict(zip(names, arrays, strict=True))}
         with np.errstate(all="ignore"):
@@ -83,44 +94,44 @@ class ScalarFunction:
 
     @functools.cached_property
     def _code(self):
-        """The names of the inputs and the compiled source over them."""
+        """The names of the inputs, and the compiled source."""
         names = [f"x{i}" for i in range(len(self.inputs))]
         return names, compile(self.source(names, "y"), "<scalar function>", "exec")
 
-    def graph(self, arrays):
-        """The expression applied to arrays that broadcast, as a graph."""
+    def graph(self, arrays: Sequence[Graph]) -> Graph:
+        """Return the graph of the expression applied to arrays that broadcast."""
         return vectorize_graph(self.output, dict(zip(self.inputs, arrays, strict=True)))
 
-    def grad(self, i):
-        """The derivative with respect to the input i, a function of the same inputs; None if there is no such input."""
-        gradient = pytensor.grad(self.output, self.inputs[i], disconnected_inputs="ignore", return_disconnected="none")
+    def grad(self, i: int) -> ScalarFunction | None:
+        """Return the derivative by input i, a function of the same inputs; None if the function does not use it."""
+        gradient = grad(self.output, self.inputs[i], disconnected_inputs="ignore", return_disconnected="none")
         if gradient is None:
             return None
         gradient = rewrite_graph(gradient, include=("canonicalize", "stabilize"), clone=True)
         return ScalarFunction(self.inputs, gradient).retyped(self.dtype)
 
-    def times(self):
-        """The function of one more input, by which the result is multiplied."""
+    def times(self) -> ScalarFunction:
+        """Return the function times one more input."""
         factor = pt.scalar(dtype=self.dtype)
         return ScalarFunction([*self.inputs, factor], self.output * factor)
 
-    def permuted(self, order):
-        """The same function with its inputs in another order: the new i-th is the old order[i]-th."""
+    def permuted(self, order: Sequence[int]) -> ScalarFunction:
+        """Return the function with its inputs in another order: the new input i is the old input order[i]."""
         return ScalarFunction([self.inputs[i] for i in order], self.output)
 
-    def retyped(self, dtype):
-        """The same function computed in another floating type."""
+    def retyped(self, dtype: str) -> ScalarFunction:
+        """Return the function in another floating type."""
         (output, *inputs), _ = retype([self.output, *self.inputs], dtype)
         return ScalarFunction(inputs, output)
 
     @property
-    def is_identity(self):
-        """Whether it is x0, its only input."""
+    def is_identity(self) -> bool:
+        """Whether the function is its only input."""
         return self.inputs == [self.output]
 
     @property
-    def is_product(self):
-        """Whether it is x0 * x1 and nothing else."""
+    def is_product(self) -> bool:
+        """Whether the function is the product of its two inputs."""
         node = self.output.owner
         return (
             len(self.inputs) == 2
@@ -130,8 +141,8 @@ class ScalarFunction:
             and set(node.inputs) == set(self.inputs)
         )
 
-    def source(self, names, result):
-        """The statements that compute `result` from variables with these names."""
+    def source(self, names: Sequence[str], result: str) -> str:
+        """Return the statements that compute `result` from variables with these names."""
         known = dict(zip(self.inputs, names, strict=True))
         lines = []
 
@@ -178,27 +189,27 @@ def _expression(node, args):
         return _power(inputs[1], args, dtype)
     if isinstance(scalar_op, (ps.ScalarMaximum, ps.ScalarMinimum)):
         return _extreme(node, args, "<" if isinstance(scalar_op, ps.ScalarMaximum) else ">")
-    for kind, infix in _INFIX.items():
+    for kind, infix in INFIX.items():
         if type(scalar_op) is kind:
             return f" {_LOGICAL.get(infix, infix) if dtype == 'bool' else infix} ".join(args)
-    for kind, template in _TEMPLATES.items():
+    for kind, template in TEMPLATES.items():
         if type(scalar_op) is kind:
             return template.format(*args, one=f"{dtype}(1.0)", zero=f"{dtype}(0.0)")
     raise NotElementwise(f"{scalar_op} has no inner loop")
 
 
 def _cast(args, inputs, dtype):
-    """The arguments in the type of the result, as PyTensor casts them."""
+    """Return the arguments cast to the type of the result, as PyTensor casts them."""
     cast = []
     for a, v in zip(args, inputs, strict=True):
         if v.dtype != dtype and isinstance(v, Constant) and dtype.startswith("float"):
-            a = repr(float(v.data.item()))  # 2 and 2.0 are one literal, and give one source
+            a = repr(float(v.data.item()))  # 2 and 2.0 give the same source
         cast.append(a if v.dtype == dtype else f"{dtype}({a})")
     return cast
 
 
 def _power(exponent, args, dtype):
-    """x^n by products for a small whole n."""
+    """Return x^n, by products if n is a small positive integer."""
     value = float(exponent.data.item()) if isinstance(exponent, Constant) else 0.5
     if 1 <= value <= 64 and value == int(value):
         return _products(args[0], int(value))
@@ -208,7 +219,7 @@ def _power(exponent, args, dtype):
 
 
 def _extreme(node, args, worse):
-    """The greater or the lesser of two; NaN if one of them is, so that the first goes through where it is not less."""
+    """Return the maximum or minimum of two, NaN if one of them is: a comparison with NaN is false and selects it."""
     (a, b), (first, second) = args, node.inputs
     if isinstance(first, Constant):
         (a, b), second = (b, a), first
@@ -225,16 +236,16 @@ def _products(x, n):
 
 
 # Types that a number may be cast to.
-TYPES = (*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64")
+DTYPES = (*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64")
 
 
 def _special(name):
-    """A function of scipy.special, which is slow to import and seldom needed."""
+    """Return a function of scipy.special, which is slow to import and seldom needed."""
     return getattr(importlib.import_module("scipy.special"), name)
 
 
 _NUMPY = {
-    **{name: getattr(np, name) for name in TYPES},
+    **{name: getattr(np, name) for name in DTYPES},
     **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh", "expm1", "log1p", "sin", "cos", "tan")},
     **{
         name: getattr(np, name)
@@ -246,7 +257,7 @@ _NUMPY = {
     "erf": lambda x: _special("erf")(x),
     "sigmoid": lambda x: _special("expit")(x),
 }
-_INFIX = {
+INFIX = {
     ps.Add: "+",
     ps.Mul: "*",
     ps.Sub: "-",
@@ -260,8 +271,8 @@ _INFIX = {
     ps.AND: "&",
     ps.OR: "|",
 }
-_LOGICAL = {"+": "|", "*": "&"}  # a sum and a product of truth values
-_TEMPLATES = {
+_LOGICAL = {"+": "|", "*": "&"}  # of booleans
+TEMPLATES = {
     ps.Neg: "-{0}",
     ps.Abs: "abs({0})",
     ps.Sqr: "square({0})",

@@ -1,82 +1,122 @@
-"""Tiles: the loops that evaluate a `Form`, generated as source and compiled by Numba.
+"""The loops that evaluate a `KernelForm`, generated as source and compiled by Numba.
 
     for a group of columns, packed into panels:
-        for a chunk of rows i (one after another on each core):
+        for a chunk of rows i (in parallel):
             for a panel of columns j:
                 s_ij = sum_k h(a_ik, b_jk, w_k)       four rows, four features at a time; the panel stays in the cache
                 K_ij = e(s_ij, ..., u_i, v_j, theta)  in place
-                what the caller wants of K_ij         nothing of it is kept longer
+                add or store the result of K_ij       K_ij itself is then discarded
 
-What is wanted: `block` writes the K_ij; `matvec` adds K_ij q_jr to out_ir; `features` adds K_ij f(a_ik, b_jk) to
-out_ik. The columns of a panel lie side by side, (d, columns), so that every inner loop runs over neighbours and is
-vectorised. Sums over columns are kept in float64. A row's result depends on no other row, bit for bit, and on no number
-of threads.
+The result is one of `RESULTS`: `block` stores K_ij; `matvec` adds K_ij q_jr to out_ir; `features` adds
+K_ij f(a_ik, b_jk) to out_ik. A panel stores its columns side by side, (d, columns), so that every inner loop reads
+consecutive entries and is vectorised. Sums over columns are accumulated in float64. The result of a row does not depend
+on the other rows or on the number of threads, bit for bit.
 """
+
+from __future__ import annotations
 
 import functools
 import hashlib
 import inspect
 import math
 import sys
+import textwrap
+from typing import TYPE_CHECKING, Literal
 
 import numba
 import numpy as np
 
-from symsvm._lib.compat import numba_source
+from symsvm._lib.compat import compile_source
 from symsvm.compiler.ops import vector_math
-from symsvm.compiler.ops.scalar_function import TYPES
-from symsvm.compiler.ops.tile_source import BREAK, TileSource
+from symsvm.compiler.ops.scalar_function import DTYPES
 
-__all__ = ["WANTS", "compile_tiles"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-WANTS = ("block", "matvec", "features")
+    from symsvm.compiler.ops.scalar_function import ScalarFunction
+
+__all__ = ["RESULTS", "TileSource", "compile_tiles", "loop_globals", "parameter_names"]
+
+RESULTS = ("block", "matvec", "features")
+
+# Between two functions of the source.
+_SEPARATOR = "\n# ---\n"
+# Columns of a panel, features of a panel, rows of a chunk, and rows of a chunk with more features than a panel: a panel
+# and the sums of such a chunk fit a cache of 512 kB.
+_COLUMNS, _FEATURES, _ROWS, _WIDE_ROWS = 512, 128, 512, 128
+# The number of chunks that few rows are divided into, so that many cores have work.
+_CHUNKS = 16
+# Entries of a panel with all features of sparse points, and of all panels of a group together.
+_SPARSE_PANEL, _GROUP = 2**17, 2**22
+
+# Fused multiply-add is allowed, other reordering is not; no exceptions, since they are branches.
+_LOOP_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
 
 
-def compile_tiles(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds=None, f=None):
-    """Return the compiled function of (rows, ids, the data, q, out), and a key that tells it from all others.
+def compile_tiles(
+    epilogue: ScalarFunction,
+    hs: Sequence[ScalarFunction],
+    n_rows: int,
+    n_columns: int,
+    n_numbers: int,
+    result: Literal["block", "matvec", "features"],
+    storage: Sequence[tuple[str, str]] | None = None,
+    f: tuple[int, ScalarFunction] | None = None,
+) -> tuple[Callable[..., None], str]:
+    """Return the compiled function of (rows, ids, the data, q, out), and the key under which it is cached.
 
     Parameters
     ----------
-    epilogue, hs : the `ScalarFunction` e and those of the channels.
-    n_rows, n_columns, n_numbers : how many vectors u, vectors v and numbers theta the epilogue takes.
-    want : one of `WANTS`.
-    kinds : for each channel the storage of A and of B, "dense" or "csr".
-    f : for `features`, the index of a channel and the function of (a_ik, b_jk, w_k).
+    epilogue, hs : ScalarFunction, sequence of ScalarFunction
+        The function e and those of the channels.
+    n_rows, n_columns, n_numbers : int
+        How many vectors u, vectors v and numbers theta the epilogue takes.
+    result : {"block", "matvec", "features"}
+        What is computed from K.
+    storage : sequence of (str, str), optional
+        For each channel how A and B are stored, "dense" (the default) or "csr".
+    f : tuple of (int, ScalarFunction), optional
+        For `features`, the index of a channel and the function of (a_ik, b_jk, w_k).
+
+    Returns
+    -------
+    tuple of (callable, str)
+        The function and the key.
     """
-    kinds = (("dense", "dense"),) * len(hs) if kinds is None else kinds
-    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, want, tuple(kinds), f)
+    storage = (("dense", "dense"),) * len(hs) if storage is None else storage
+    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, result, tuple(storage), f)
 
 
 @functools.cache
-def _compile(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f):
-    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, want, kinds, f).text()
-    key = hashlib.sha256((source + _OWN_SOURCE).encode()).hexdigest()
-    scope = _scope(epilogue.dtype)
+def _compile(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
+    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f).text()
+    key = hashlib.sha256((source + _HELPER_SOURCE).encode()).hexdigest()
+    scope = loop_globals(epilogue.dtype)
     # Inner functions first: each is compiled into the loop that calls it.
-    parts = source.split(BREAK)
+    parts = source.split(_SEPARATOR)
     for part in parts[:-1]:
-        function = numba_source(part, _defined(part), dict(scope))
-        scope[_defined(part)] = numba.njit(function, **_OPTIONS)
-    function = numba_source(parts[-1], "tiles", scope, f"symsvm_{key}")
-    return numba.njit(function, cache=True, parallel=True, nogil=True, **_OPTIONS), key
+        function = compile_source(part, _function_name(part), dict(scope))
+        scope[_function_name(part)] = numba.njit(function, **_LOOP_OPTIONS)
+    function = compile_source(parts[-1], "tiles", scope, f"symsvm_{key}")
+    return numba.njit(function, cache=True, parallel=True, nogil=True, **_LOOP_OPTIONS), key
 
 
-_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
+# The compiled code depends on the helpers below and in vector_math too, so that their source is part of the key.
+_HELPER_SOURCE = (
+    "".join(inspect.getsource(module) for module in (sys.modules[__name__], vector_math)) + numba.__version__
+)
 
 
-# What the compiled code depends on beside its own source, as it is now: the functions below and those of vector_math.
-_OWN_SOURCE = "".join(inspect.getsource(module) for module in (sys.modules[__name__], vector_math)) + numba.__version__
-
-
-def _defined(source):
+def _function_name(source):
     return source.partition("def ")[2].partition("(")[0]
 
 
-def _scope(dtype):
+def loop_globals(dtype: str) -> dict[str, object]:
+    """Return the global names of the generated source, for one floating type."""
     functions = vars(vector_math.FLOATS[dtype])
     names = ("sqrt", "expm1", "log1p", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "erf")
     return {
-        "__name__": __name__,  # where Numba's cache looks for globals
+        "__name__": __name__,  # the module in which Numba's cache looks up globals
         "np": np,
         "prange": numba.prange,
         "number": np.dtype(dtype).type,
@@ -89,31 +129,31 @@ def _scope(dtype):
         "pack": _pack,
         "pack_csr": _pack_csr,
         "unpack_csr": _unpack_csr,
-        **{name: getattr(np, name) for name in TYPES},
+        **{name: getattr(np, name) for name in DTYPES},
         **{name: getattr(math, name) for name in names},
         **functions,
     }
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**_LOOP_OPTIONS)
 def _square(x):
     return x * x
 
 
 @numba.njit(fastmath={"contract", "reassoc"}, error_model="numpy")
 def _dot(a, b, n):
-    """sum_j a_j b_j, in any order: the columns of a panel at most."""
+    """Return sum_j a_j b_j, in any order, over at most the columns of a panel."""
     total = a.dtype.type(0)
     for j in range(n):
         total += a[j] * b[j]
     return total
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**_LOOP_OPTIONS)
 def _pack(B, ids, first, panel):
-    """The rows `ids` of B, from the first on, as a panel (d, columns)."""
+    """Copy the rows `ids` of B, from index `first` on, into a panel (d, columns)."""
     n, d = min(panel.shape[1], ids.shape[0] - first), B.shape[1]
-    for j0 in range(0, n, 16):  # squares of cache lines
+    for j0 in range(0, n, 16):  # blocks of whole cache lines
         for k0 in range(0, d, 16):
             for j in range(j0, min(j0 + 16, n)):
                 row = B[ids[first + j]]
@@ -121,9 +161,9 @@ def _pack(B, ids, first, panel):
                     panel[k, j] = row[k]
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**_LOOP_OPTIONS)
 def _pack_csr(x, k, start, ids, first, panel):
-    """The rows `ids` of a CSR matrix, from the first on, as a panel (d, columns)."""
+    """Copy the rows `ids` of a CSR matrix, from index `first` on, into a panel (d, columns)."""
     panel[:, :] = 0
     for j in range(min(panel.shape[1], ids.shape[0] - first)):
         i = ids[first + j]
@@ -131,9 +171,244 @@ def _pack_csr(x, k, start, ids, first, panel):
             panel[k[e], j] += x[e]
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**_LOOP_OPTIONS)
 def _unpack_csr(x, k, start, i, row):
-    """The row i of a CSR matrix, written out."""
+    """Copy the row i of a CSR matrix into a dense row."""
     row[:] = 0
     for e in range(start[i], start[i + 1]):
         row[k[e]] += x[e]
+
+
+def parameter_names(
+    storage: Sequence[tuple[str, str]], weights: Sequence[int], n_rows: int, n_columns: int, n_numbers: int
+) -> list[str]:
+    """Return the names of the data arguments of the loops, in their order."""
+    names = []
+    for c, (left, right) in enumerate(storage):
+        for side, kind in (("A", left), ("B", right)):
+            names += [f"{side}{c}"] if kind == "dense" else [f"{side}{c}_{part}" for part in ("x", "k", "start")]
+        names += [f"d{c}"] if "csr" in (left, right) else []
+        names += [f"w{c}_{i}" for i in range(weights[c])]
+    names += [f"u{i}" for i in range(n_rows)] + [f"v{i}" for i in range(n_columns)]
+    return names + [f"theta{i}" for i in range(n_numbers)]
+
+
+class _Lines:
+    """Indented lines of source below a `def` line."""
+
+    def __init__(self, head):
+        self.lines, self.depth = [head], 1
+
+    def add(self, line):
+        """Add a line at the current depth."""
+        self.lines.append("    " * self.depth + line)
+
+    def __str__(self):
+        return "\n".join(self.lines) + "\n"
+
+
+class TileSource:
+    """The source of the loops of one Op; see `compile_tiles` for the parameters."""
+
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
+        self.epilogue, self.hs, self.result, self.storage, self.f = epilogue, hs, result, storage, f
+        self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
+        self.weights = [len(h.inputs) - 2 for h in hs]
+
+    def text(self):
+        """Return the functions, inner ones first; the last is `tiles`."""
+        parts = [part for c in range(len(self.hs)) for part in self._channel(c)]
+        if self.f is not None:
+            parts += [self._scalar("f", self.f[1])]
+        return _SEPARATOR.join([*parts, self._epilogue(), self._chunk(), self._tiles()])
+
+    def _w(self, c, index=""):
+        return "".join(f", w{c}_{i}{index}" for i in range(self.weights[c]))
+
+    def _scalar(self, name, h):
+        names = ["a", "b", *(f"w{i}" for i in range(len(h.inputs) - 2))]
+        body = textwrap.indent(h.source(names, "y"), "    ")
+        return f"def {name}({', '.join(names)}):\n{body}\n    return y\n"
+
+    def _epilogue(self):
+        c, r, v, t = len(self.hs), self.n_rows, self.n_columns, self.n_numbers
+        names = [f"s{i}[j]" for i in range(c)] + [f"u{i}" for i in range(r)] + [f"v{i}[j]" for i in range(v)]
+        args = [name.removesuffix("[j]") for name in names] + [f"theta{i}" for i in range(t)]
+        body = textwrap.indent(self.epilogue.source([*names, *args[c + r + v :]], "y"), " " * 8)
+        return f"def epilogue({', '.join(args)}, result, n):\n    for j in range(n):\n{body}\n        result[j] = y\n"
+
+    def _channel(self, c):
+        """Yield the functions that add to the sums of channel c, for four dense rows or one sparse row."""
+        h = self.hs[c]
+        product = h.is_product
+        if not product:
+            yield self._scalar(f"h{c}", h)
+
+        def term(a, b, k):
+            return f"{a} * {b}" if product else f"h{c}({a}, {b}{self._w(c, f'[{k}]')})"
+
+        if product and self.storage[c][0] == "csr":
+            loads = [f"x{e} = x[e + {e}]; b{e} = panel[k[e + {e}]]" for e in range(4)]
+            yield textwrap.dedent(f"""\
+                def add{c}(x, k, start, i, panel, s, n):
+                    for j in range(n):
+                        s[j] = number(0)
+                    e, end = start[i], start[i + 1]
+                    while e + 4 <= end:
+                        {"; ".join(loads)}
+                        for j in range(n):
+                            s[j] += {" + ".join(f"x{e} * b{e}[j]" for e in range(4))}
+                        e += 4
+                    while e < end:
+                        x0 = x[e]; b0 = panel[k[e]]
+                        for j in range(n):
+                            s[j] += x0 * b0[j]
+                        e += 1
+                """)
+            return
+        rows = range(4)
+        lines = [f"def add{c}(a0, a1, a2, a3, panel, s, k0, d, n{self._w(c)}):", "    k = 0"]
+        for unroll in (4, 1):
+            features = range(unroll)
+            lines += [f"    while k + {unroll} <= d:"]
+            lines += [f"        x{r}{e} = a{r}[k0 + k + {e}]" for r in rows for e in features]
+            lines += [f"        b = panel[k : k + {unroll}]", "        for j in range(n):"]
+            lines += [f"            y{e} = b[{e}, j]" for e in features]
+            for r in rows:
+                terms = " + ".join(term(f"x{r}{e}", f"y{e}", f"k0 + k + {e}") for e in features)
+                lines += [f"            s[{r}, j] += {terms}"]
+            lines += [f"        k += {unroll}"]
+        yield "\n".join(lines) + "\n"
+
+    @property
+    def _names(self):
+        return parameter_names(self.storage, self.weights, self.n_rows, self.n_columns, self.n_numbers)
+
+    def _tiles(self):
+        """Return the outer loops, over groups of columns and, in parallel, chunks of rows."""
+        sparse = [f"d{c}" for c, storage in enumerate(self.storage) if "csr" in storage]
+        out = _Lines(f"def tiles(rows, ids, {', '.join(self._names)}, q, out):")
+        add = out.add
+        add("m, n = rows.shape[0], ids.shape[0]")
+        for c in range(len(self.storage)):
+            if self._is_dense(c):
+                add(f"d{c} = A{c}.shape[1]")
+        wide = " or ".join([f"d{c} > {_FEATURES}" for c in range(len(self.storage)) if self._is_dense(c)] or ["False"])
+        add(f"most = {_WIDE_ROWS} if {wide} else {_ROWS}")
+        add(f"step = min(most, max(4, 4 * ((m + {4 * _CHUNKS - 1}) // {4 * _CHUNKS})))")
+        # Where one side is sparse, a panel has all features; else only as many as fit the cache.
+        columns = f"max(8, min({_COLUMNS}, {_SPARSE_PANEL} // max(1, {', '.join(sparse)})))" if sparse else _COLUMNS
+        add(f"columns = {columns}")
+        width = " + ".join(f"d{c}" for c in range(len(self.storage))) or "1"
+        add(f"panels = max(1, min((n + columns - 1) // columns, {_GROUP} // max(1, columns * ({width}))))")
+        for c in range(len(self.storage)):
+            add(f"packed{c} = np.empty((panels, d{c}, columns), number)")
+        add("for first in range(0, n, panels * columns):")
+        out.depth += 1
+        add("last = min(n, first + panels * columns)")
+        add("for t in prange((last - first + columns - 1) // columns):")
+        for c, (_, right) in enumerate(self.storage):
+            B = f"B{c}" if right == "dense" else f"B{c}_x, B{c}_k, B{c}_start"
+            pack = "pack" if right == "dense" else "pack_csr"
+            add(f"    {pack}({B}, ids, first + t * columns, packed{c}[t])")
+        packed = [f"packed{c}" for c in range(len(self.storage))]
+        args = ", ".join(["rows", "ids", *self._names, "q", "out", *packed])
+        add("for t in prange((m + step - 1) // step):")
+        add(f"    chunk(t * step, min(m, t * step + step), first, last, columns, {args})")
+        return str(out)
+
+    def _chunk(self):
+        """Return the loops over the panels of a group and over the rows of one chunk."""
+        packed = "".join(f", packed{c}" for c in range(len(self.storage)))
+        out = _Lines(
+            f"def chunk(low, high, first, last, columns, rows, ids, {', '.join(self._names)}, q, out{packed}):"
+        )
+        add = out.add
+        add("result = np.empty(columns, number)")
+        for c, (left, _) in enumerate(self.storage):
+            if self._is_dense(c):
+                add(f"d{c} = A{c}.shape[1]")
+            add(f"wide{c} = {self._is_dense(c)} and d{c} > {_FEATURES}")
+            add(f"sums{c} = np.empty((high - low + 4 if wide{c} else 4, columns), number)")
+            if left == "csr" and not self.hs[c].is_product:
+                add(f"dense{c} = np.empty((4, d{c}), number)")
+        for i in range(self.n_columns):
+            add(f"column{i} = np.empty(columns, number)")
+        add("for j0 in range(first, last, columns):")
+        out.depth = 2
+        add("nj = min(columns, last - j0)")
+        for i in range(self.n_columns):
+            add("for j in range(nj):")
+            add(f"    column{i}[j] = v{i}[ids[j0 + j]]")
+        for c in range(len(self.storage)):
+            add(f"panel{c} = packed{c}[(j0 - first) // columns]")
+            if self._is_dense(c):
+                add(f"if wide{c}:")
+                add(f"    sums{c}[:, :] = 0")
+                add(f"    for k0 in range(0, d{c}, {_FEATURES}):")
+                add("        for i in range(low, high, 4):")
+                add(f"            {self._add(c, 'i - low')}")
+        add("for i in range(low, high, 4):")
+        out.depth = 3
+        for c in range(len(self.storage)):
+            self._narrow(c, add)
+        add("for r in range(min(4, high - i)):")
+        out.depth = 4
+        add("row = rows[i + r]")
+        args = [
+            *(f"sums{c}[(i - low if wide{c} else 0) + r]" for c in range(len(self.storage))),
+            *(f"u{i}[row]" for i in range(self.n_rows)),
+            *(f"column{i}" for i in range(self.n_columns)),
+            *(f"theta{i}" for i in range(self.n_numbers)),
+        ]
+        add(f"epilogue({', '.join(args)}, result, nj)")
+        self._store(add)
+        return str(out)
+
+    def _is_dense(self, c):
+        return self.storage[c] == ("dense", "dense")
+
+    def _add(self, c, slot):
+        """Return the call that adds a group of features, for four rows (the last row is repeated at the end)."""
+        quad = ", ".join(f"A{c}[rows[min(i + {r}, high - 1)]]" for r in range(4))
+        return f"add{c}({quad}, panel{c}[k0:], sums{c}[{slot}:], k0, min({_FEATURES}, d{c} - k0), nj{self._w(c)})"
+
+    def _narrow(self, c, add):
+        """Write the sums of a channel whose features fit one panel, for four rows."""
+        left, product = self.storage[c][0], self.hs[c].is_product
+        if left == "csr" and product:
+            add("for r in range(min(4, high - i)):")
+            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i + r], panel{c}, sums{c}[r], nj)")
+        elif left == "csr":
+            add("for r in range(4):")
+            add(f"    unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, high - 1)], dense{c}[r])")
+            add(f"sums{c}[:, :] = 0")
+            quad = ", ".join(f"dense{c}[{r}]" for r in range(4))
+            add(f"for k0 in range(0, d{c}, {_FEATURES}):")
+            add(f"    add{c}({quad}, panel{c}[k0:], sums{c}, k0, min({_FEATURES}, d{c} - k0), nj{self._w(c)})")
+        else:
+            add(f"if not wide{c}:")
+            add(f"    sums{c}[:, :] = 0")
+            add(f"    for k0 in range(0, d{c}, {_FEATURES}):")
+            add(f"        {self._add(c, '0')}")
+
+    def _store(self, add):
+        """Write the statements that add or store the result of one row and one panel."""
+        if self.result == "block":
+            add("target = out[i + r]")
+            add("for j in range(nj):")
+            add("    target[j0 + j] = result[j]")
+        elif self.result == "matvec":
+            add("for p in range(q.shape[0]):")
+            add("    out[i + r, p] += dot(result, q[p, j0:], nj)")
+        else:
+            assert self.f is not None
+            c = self.f[0]
+            add(f"for k in range(d{c}):")
+            add(f"    b = panel{c}[k]")
+            add(f"    a = A{c}[row, k]")
+            add("    total = number(0)")
+            add("    for j in range(nj):")
+            w = self._w(c, "[k]")
+            add(f"        total += result[j] * f(a, b[j]{w})")
+            add("    out[i + r, k] += total")

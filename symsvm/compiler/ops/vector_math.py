@@ -1,14 +1,17 @@
-"""exp, log, tanh and powers for inner loops: without a branch or a call, so that LLVM computes 4 to 16 at once.
+"""exp, log, tanh, sigmoid and powers without branches or calls, which LLVM vectorises (4 to 16 numbers at once).
 
-Numba's own call a scalar library function for each element. These reduce the argument to a short interval by bit
+Numba's versions call a scalar library function for each element. These reduce the argument to a short interval by bit
 arithmetic and evaluate a polynomial there (near minimax, from Chebyshev interpolation):
 
     e^x = 2^n (1 + p),    n = round(x / log 2),    p = e^r - 1 = r + r^2 q(r),    |r| <= log(2) / 2
     log x = n log 2 + 2 artanh(s),    s = f / (2 + f),    1 + f = x / 2^n in [sqrt(1/2), sqrt(2))
 
-Their error is at most 3 units in the last place, a power's 1 + |y log x| times that (tests/test_ops.py measures it);
-what is below the least normal number may become 0. NaN and infinities are those of C.
+The error is at most 3 units in the last place, and 1 + |y log x| times that for a power (tests/test_ops.py measures
+it). Results below the least normal number may become 0. NaN and infinities are those of C.
 """
+
+# pyright: reportCallIssue=false, reportOptionalCall=false, reportOperatorIssue=false
+# Numba calls the intrinsics below without their first parameter, and compiled functions with numbers.
 
 from types import SimpleNamespace
 
@@ -19,13 +22,13 @@ from numba.extending import intrinsic
 
 __all__ = ["FLOATS", "where"]
 
-# Fused multiply-add is welcome, any other reordering is not; to raise when dividing by zero would be a branch.
-_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
+# Fused multiply-add is allowed, other reordering is not; no exception for a division by zero, since it is a branch.
+_MATH_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
 @intrinsic
 def _bits(typingctx, x):
-    """The bits of a float as an integer of its size."""
+    """Return the bits of a float as an integer of the same size."""
     size = x.bitwidth
 
     def generate(context, builder, signature, args):
@@ -36,7 +39,7 @@ def _bits(typingctx, x):
 
 @intrinsic
 def _float(typingctx, i):
-    """The float with these bits."""
+    """Return the float with these bits."""
     size = i.bitwidth
 
     def generate(context, builder, signature, args):
@@ -47,7 +50,7 @@ def _float(typingctx, i):
 
 @intrinsic
 def where(typingctx, condition, a, b):
-    """a where the condition holds, else b: a choice of values, not a branch."""
+    """Return a where the condition holds, else b, by a select instruction instead of a branch."""
 
     def generate(context, builder, signature, args):
         return builder.select(*args)
@@ -56,11 +59,11 @@ def where(typingctx, condition, a, b):
 
 
 def _functions(dtype, q, R, low, high, tanh_end, ln2):
-    """Make the functions of one floating type from its constants."""
+    """Return the functions of one floating type from its constants."""
     number, integer = np.dtype(dtype).type, {"float32": np.int32, "float64": np.int64}[dtype]
     info = np.finfo(dtype)
     mantissa = integer(info.nmant)
-    magic = number(1.5 * 2.0**info.nmant)  # adding it rounds to an integer, which then stands in the lowest bits
+    magic = number(1.5 * 2.0**info.nmant)  # adding it rounds to an integer, which is then in the lowest bits
     per_ln2, ln2_high, ln2_low = number(1 / np.log(2)), number(ln2[0]), number(ln2[1])
     one, two, half, zero, inf, nan = (number(v) for v in (1, 2, 0.5, 0, np.inf, np.nan))
     one_bits = integer(np.array(one).view(integer))
@@ -71,7 +74,7 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
     polynomial = _horner(q, number)
     artanh = _horner(R, number)
 
-    @njit(**_OPTIONS)
+    @njit(**_MATH_OPTIONS)
     def exp(x):
         t = x * per_ln2 + magic
         n = t - magic
@@ -80,7 +83,7 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
         y = _float(integer(_bits(y) + (_bits(t) << mantissa)))
         return where(x < low, zero, where(x <= high, y, x * inf))  # x * inf: infinite, or NaN
 
-    @njit(**_OPTIONS)
+    @njit(**_MATH_OPTIONS)
     def tanh(x):
         # em = e^2x - 1 without cancellation near 0; tanh = em / (em + 2).
         x = where(x > tanh_end, tanh_end, x)
@@ -94,7 +97,7 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
         em = scale * p + (scale - one)
         return em / (em + two)
 
-    @njit(**_OPTIONS)
+    @njit(**_MATH_OPTIONS)
     def log(x):
         small = x < tiny
         scaled = where(small, x * shift, x)
@@ -107,7 +110,7 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
         y = where(x == inf, inf, y)
         return where(x > zero, y, where(x == zero, -inf, nan))
 
-    @njit(**_OPTIONS)
+    @njit(**_MATH_OPTIONS)
     def power(x, y):
         size = where(x < zero, -x, x)
         value = where(size == one, one, exp(y * log(size)))  # 1 to any power, infinite or NaN
@@ -117,7 +120,7 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
         signed = where(whole, where(odd, -value, value), where(end, value, nan))
         return where(y == zero, one, where(_bits(x) < 0, signed, value))
 
-    @njit(**_OPTIONS)
+    @njit(**_MATH_OPTIONS)
     def sigmoid(x):
         return one / (one + exp(-x))
 
@@ -125,13 +128,13 @@ def _functions(dtype, q, R, low, high, tanh_end, ln2):
 
 
 def _horner(coefficients, number):
-    """A polynomial, lowest coefficient first, as a compiled function without a loop."""
+    """Return a polynomial, lowest coefficient first, as a compiled function without a loop."""
     names = [f"c{i}" for i in range(len(coefficients))]
     text = names[-1]
     for name in reversed(names[:-1]):
         text = f"({text} * x + {name})"
     scope = {name: number(c) for name, c in zip(names, coefficients, strict=True)}
-    return njit(**_OPTIONS)(eval(f"lambda x: {text}", scope))
+    return njit(**_MATH_OPTIONS)(eval(f"lambda x: {text}", scope))
 
 
 FLOATS = {

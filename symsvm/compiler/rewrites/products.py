@@ -1,24 +1,67 @@
-"""Pass 2, sums -> products of matrices: what is summed over an axis becomes a GEMM or a matrix-vector product."""
+"""Passes 2 and 4: sums become products of matrices, and products with a kernel matrix are computed in tiles."""
+
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# PyTensor's types do not say that graphs are tensors.
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
 
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Mul, Pow, Sqr, Sub, TrueDiv
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.math import Sum
+from pytensor.tensor.math import Dot, Sum
 
-from symsvm.graphs.structure import is_elemwise, keep, varies
+from symsvm.compiler.ops.kernel_form import factor
+from symsvm.compiler.ops.kernel_ops import KernelGram, KernelMatvec
+from symsvm.compiler.ops.scalar_function import NotElementwise
+from symsvm.graphs.structure import is_elemwise, select_axes, varying_axes
 
-__all__ = ["factors", "local_squared_distance_to_gemm", "local_sum_of_products_to_dot"]
+if TYPE_CHECKING:
+    from symsvm._lib.types import Graph
+
+__all__ = [
+    "SMALL_MATRIX",
+    "factors",
+    "local_batched_inner_to_sum",
+    "local_squared_distance_to_gemm",
+    "local_sum_of_products_to_dot",
+    "local_tile",
+    "tiled_gram",
+]
+
+# Entries below which a matrix is computed from its graph: compiling loops for it would take longer.
+SMALL_MATRIX = 2**20
+
+
+@node_rewriter([DimShuffle])
+def local_batched_inner_to_sum(fgraph, node):
+    """(a_ij[None, :] . b_ij[:, None]) without its two axes of length 1 -> sum_k a_ijk b_ijk.
+
+    `dot(x - z, x - z)` of one pair becomes this product for all pairs. The other passes match sums.
+    """
+    (stack,) = node.inputs
+    product, n = stack.owner, stack.ndim - 2
+    if product is None or not isinstance(product.op, Blockwise) or not isinstance(product.op.core_op, Dot) or n < 1:
+        return None
+    a, b = product.inputs
+    if node.op.new_order != tuple(range(n)) or a.type.shape[-2] != 1 or b.type.shape[-1] != 1:
+        return None
+    axes = tuple(range(n))
+    return [(select_axes(a, (*axes, n + 1)) * select_axes(b, (*axes, n))).sum(axis=-1).astype(node.outputs[0].dtype)]
 
 
 @node_rewriter([Sum])
 def local_squared_distance_to_gemm(fgraph, node):
     """sum_k (a_ik - b_jk)^2 -> |a_i|^2 + |b_j|^2 - 2 a_i.b_j, not below 0, with both centred at the mean of b.
 
-    The difference of large numbers costs digits: the error is at most (d + 4) eps (|a_i|^2 + |b_j|^2) of the centred
-    points, which have the size of their spread, not of their distance from the origin.
+    The error is at most (d + 4) eps (|a_i|^2 + |b_j|^2). Centring makes these norms as small as the spread of the
+    points, so that points far from the origin lose no digits.
     """
     (square,) = node.inputs
     difference = _square_root(square)
@@ -29,13 +72,13 @@ def local_squared_distance_to_gemm(fgraph, node):
         return None
     rows, columns = (i for i in range(3) if i != axis)
     u, v = difference.owner.inputs
-    if varies(u) == {rows, axis} and varies(v) == {columns, axis}:
+    if varying_axes(u) == {rows, axis} and varying_axes(v) == {columns, axis}:
         a, b = u, v
-    elif varies(u) == {columns, axis} and varies(v) == {rows, axis}:
+    elif varying_axes(u) == {columns, axis} and varying_axes(v) == {rows, axis}:
         a, b = v, u
     else:
         return None
-    a, b = keep(a, (rows, axis)), keep(b, (columns, axis))
+    a, b = select_axes(a, (rows, axis)), select_axes(b, (columns, axis))
     centre = disconnected_grad(b.mean(axis=0))  # the distance does not depend on it
     a, b = (a - centre,) * 2 if a is b else (a - centre, b - centre)
     norms_a, norms_b = ((a * a).sum(axis=1),) * 2 if a is b else ((a * a).sum(axis=1), (b * b).sum(axis=1))
@@ -63,11 +106,11 @@ def local_sum_of_products_to_dot(fgraph, node):
 def _contract(every, axis, ndim):
     """Return the sum over `axis` of the product of the factors as a dot, or None."""
     others = tuple(i for i in range(ndim) if i != axis)
-    outside = [f for f in every if axis not in varies(f)]
-    inside = [f for f in every if axis in varies(f)]
+    outside = [f for f in every if axis not in varying_axes(f)]
+    inside = [f for f in every if axis in varying_axes(f)]
     groups = {}
     for f in inside:
-        groups.setdefault(frozenset(varies(f)), []).append(f)
+        groups.setdefault(frozenset(varying_axes(f)), []).append(f)
     line = groups.pop(frozenset({axis}), [])
     if ndim == 2:
         matrix = groups.pop(frozenset({others[0], axis}), None)
@@ -81,12 +124,12 @@ def _contract(every, axis, ndim):
             return None
         result = pt.dot(_product(left, (others[0], axis)), _product([*right, *line], (others[1], axis)).T)
     for f in outside:
-        result = result * keep(f, others)
+        result = result * select_axes(f, others)
     return result
 
 
-def factors(variable):
-    """Return the factors of a product or quotient, those of its factors included."""
+def factors(variable: Graph) -> list[Graph]:
+    """Return the factors of a product or quotient, recursively."""
     if is_elemwise(variable, Mul):
         return [f for part in variable.owner.inputs for f in factors(part)]
     if is_elemwise(variable, TrueDiv):
@@ -100,15 +143,15 @@ def _is_one(variable):
 
 
 def _product(parts, axes):
-    """The product of the parts, with these axes only."""
-    first, *rest = (keep(part, axes) for part in parts)
+    """Return the product of the parts, with these axes only."""
+    first, *rest = (select_axes(part, axes) for part in parts)
     for part in rest:
         first = first * part
     return first
 
 
 def _square_root(variable):
-    """x of sqr(x), x ** 2 or x * x, else None."""
+    """Return x of sqr(x), x ** 2 or x * x, else None."""
     if is_elemwise(variable, Sqr):
         return variable.owner.inputs[0]
     if is_elemwise(variable, Mul) and len(variable.owner.inputs) == 2 and len(set(variable.owner.inputs)) == 1:
@@ -130,3 +173,41 @@ def _axes(node):
 def _one_axis(node):
     axes = _axes(node)
     return axes.pop() if len(axes) == 1 else None
+
+
+@node_rewriter([Dot])
+def local_tile(fgraph, node):
+    """K.q -> KernelMatvec(A, B, ..., q) for a matrix K_ij = e(a_i.b_j, u_i, v_j, ...); q'.K likewise, transposed."""
+    left, right = node.inputs
+    if left.ndim != 2 or right.ndim != 2:
+        return None
+    for K, q, transposed in ((left, right, False), (right, left, True)):
+        while K.owner is not None and isinstance(K.owner.op, DimShuffle) and K.owner.op.new_order == (1, 0):
+            K, transposed = K.owner.inputs[0], not transposed
+        form = _tiled_form(K)
+        if form is not None:
+            product = KernelMatvec.of(form, q if q is right else select_axes(q, (1, 0)), transposed=transposed)
+            return [(product if q is right else product.T).astype(node.outputs[0].dtype)]
+    return None
+
+
+def tiled_gram(K: Graph) -> Graph:
+    """Return a kernel matrix as a `KernelGram`, which is computed by the tiled loops; any other graph unchanged.
+
+    A matrix with fewer than `SMALL_MATRIX` entries, if known, is unchanged too: the loops of a kernel take seconds to
+    compile.
+    """
+    shape = [length for length in K.type.shape if length is not None]
+    small = len(shape) == K.ndim and math.prod(shape) < SMALL_MATRIX
+    form = _tiled_form(K) if K.ndim == 2 and not small else None
+    return K if form is None else KernelGram.of(form)
+
+
+def _tiled_form(K):
+    """Return the `KernelForm` of a matrix; None if it has none, or is a plain product of two matrices."""
+    try:
+        form = factor(K)
+    except NotElementwise:
+        return None
+    plain = len(form.channels) == 1 and form.channels[0].h.is_product and form.epilogue.is_identity
+    return None if plain else form

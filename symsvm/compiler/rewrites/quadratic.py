@@ -1,4 +1,11 @@
-"""Pass 3, quadratic form: sum_i q_i (K q)_i with a symmetric K has the gradient 2 K q, one product and not two."""
+"""Pass 3: a quadratic form sum_i q_i (K q)_i with a symmetric K, whose gradient 2 K q needs one product, not two."""
+
+# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportIndexIssue=false
+# PyTensor's types do not say that graphs are tensors.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
@@ -11,15 +18,18 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.rewriting.basic import register_canonicalize
 
 from symsvm.compiler.rewrites.products import factors
-from symsvm.graphs.structure import is_elemwise, keep
+from symsvm.graphs.structure import is_elemwise, select_axes
+
+if TYPE_CHECKING:
+    from symsvm._lib.types import Graph
 
 __all__ = ["QuadraticForm", "is_symmetric", "local_quadratic_form", "quadratic_form"]
 
 
 class QuadraticForm(Op):
-    """q.Kq for a symmetric matrix K; its gradients are 2 K q and q q'.
+    """q.Kq for a symmetric matrix K, with the gradients 2 K q and q q'.
 
-    It stands in a graph from before the differentiation, which it serves, until PyTensor's canonical form.
+    It is in a graph only during differentiation: PyTensor's canonical form replaces it by the sum of products.
     """
 
     __props__ = ()
@@ -58,55 +68,55 @@ def local_quadratic_form(fgraph, node):
     if product.ndim != 1:
         return None
     every = factors(product)
-    matvecs = [f for f in every if _matvec(f) is not None]
+    matvecs = [(f, found) for f in every if (found := _match_matvec(f)) is not None]
     if len(matvecs) != 1:
         return None
-    K, q = _matvec(matvecs[0])
-    rest = [f for f in every if f is not matvecs[0]]
+    ((matvec, (K, q)),) = matvecs
+    rest = [f for f in every if f is not matvec]
     scalars = [f for f in rest if f.type.shape == (1,)]
-    keys = _Keys()
-    line = sorted(keys(f) for f in rest if f.type.shape != (1,))
-    if line != sorted(keys(f) for f in factors(q) if f.type.shape != (1,)) or not is_symmetric(K):
+    number = _ExpressionNumbers()
+    vectors = sorted(number(f) for f in rest if f.type.shape != (1,))
+    if vectors != sorted(number(f) for f in factors(q) if f.type.shape != (1,)) or not is_symmetric(K):
         return None
     inner = [f for f in factors(q) if f.type.shape == (1,)]
     value = quadratic_form(K, q)
     for f in scalars:
         value = value * f[0]
-    for f in inner:  # q has a scalar factor that the rest has not
+    for f in inner:  # a scalar factor of q that the rest does not have
         value = value / f[0]
     return [value.astype(node.outputs[0].dtype)]
 
 
-def is_symmetric(K):
-    """Say whether a matrix is known to be symmetric from how it is computed: swapping its axes changes nothing.
+def is_symmetric(K: Graph) -> bool:
+    """Whether the expression of a matrix proves that it is symmetric.
 
-    The expression is compared with its transpose, up to the order of sums and products and the sign of a difference
+    The expression is compared with its transpose, up to the order of terms and factors and the sign of a difference
     inside an even function.
 
     >>> X = pt.matrix("X")
     >>> is_symmetric(pt.exp(pt.dot(X, X.T) + X.sum(1)[:, None] + X.sum(1)[None, :])), is_symmetric(X + X.sum(0))
     (True, False)
     """
-    keys = _Keys()
-    return K.ndim == 2 and keys(K) == keys(K, swap=True)
+    number = _ExpressionNumbers()
+    return K.ndim == 2 and number(K) == number(K, swap=True)
 
 
 _COMMUTATIVE = (Add, Mul, ScalarMaximum, ScalarMinimum)
 _EVEN = (Abs, Sqr, Cos, Cosh)
 
 
-class _Keys:
-    """Numbers that tell expressions apart: equal for equal ones, each of which is looked at once."""
+class _ExpressionNumbers:
+    """Numbers of expressions, the same for equal ones (value numbering); each expression is visited once."""
 
     def __init__(self):
-        self._of, self._numbers = {}, {}
+        self._known, self._numbers = {}, {}
 
     def __call__(self, variable, swap=False):
-        """The number of an expression, with its first two axes swapped if asked."""
+        """Return the number of an expression, with its first two axes swapped if `swap`."""
         swap = swap and variable.ndim > 1
-        if (variable, swap) not in self._of:
-            self._of[variable, swap] = self._number(self._structure(variable, swap))
-        return self._of[variable, swap]
+        if (variable, swap) not in self._known:
+            self._known[variable, swap] = self._number(self._structure(variable, swap))
+        return self._known[variable, swap]
 
     def _number(self, structure):
         return self._numbers.setdefault(structure, len(self._numbers))
@@ -134,22 +144,22 @@ class _Keys:
             return "dot", self._plain(left), self._plain(right)
         if isinstance(op, Sum) and op.axis == (2,):
             return "sum", self(node.inputs[0], swap)
-        if swap:  # not looked into
+        if swap:  # other operations are opaque
             return "transposed", variable
         return op, node.outputs.index(variable), *(self(v) for v in node.inputs)
 
     def _parts(self, node, swap):
-        """The numbers of the arguments of an elementwise operation, in a fixed order where that does not matter."""
+        """Return the numbers of the arguments of an elementwise operation, sorted if it is commutative."""
         scalar_op = node.op.scalar_op
         if isinstance(scalar_op, _COMMUTATIVE):
-            return sorted(self(v, swap) for v in _flat(node.outputs[0], type(scalar_op)))
+            return sorted(self(v, swap) for v in _operands(node.outputs[0], type(scalar_op)))
         parts = [self(v, swap) for v in node.inputs]
         if isinstance(scalar_op, _EVEN) or _is_even_power(node):
             parts[0] = min(parts[0], self._negated(node.inputs[0], swap))
         return parts
 
     def _negated(self, variable, swap):
-        """The number of v - u for u - v."""
+        """Return the number of v - u for u - v."""
         node = variable.owner
         if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub):
             return self._number((node.op.scalar_op, *(self(v, swap) for v in reversed(node.inputs))))
@@ -158,7 +168,7 @@ class _Keys:
     def _shuffled(self, source, order):
         while source.owner is not None and isinstance(source.owner.op, DimShuffle):
             inner = source.owner.op.new_order
-            order = ["x" if i == "x" else inner[i] for i in order]
+            order: list[int | str] = ["x" if i == "x" else inner[i] for i in order]
             source = source.owner.inputs[0]
         return "shuffled", tuple(order), self(source)
 
@@ -169,11 +179,11 @@ class _Keys:
         return self._number(self._shuffled(matrix, [1, 0]))
 
 
-def _flat(variable, kind):
-    """The operands of a + (b + c), or of another operation of this kind, at all depths."""
+def _operands(variable, kind):
+    """Return the operands of a + (b + c), or of another operation of this kind, at all depths."""
     node = variable.owner
     if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, kind):
-        return [leaf for v in node.inputs for leaf in _flat(v, kind)]
+        return [leaf for v in node.inputs for leaf in _operands(v, kind)]
     return [variable]
 
 
@@ -184,8 +194,8 @@ def _is_even_power(node):
     return isinstance(exponent, Constant) and bool((np.asarray(exponent.data) % 2 == 0).all())
 
 
-def _matvec(variable):
-    """(K, q) of K.q, which PyTensor writes as K.q[:, None] without its last axis; else None."""
+def _match_matvec(variable):
+    """Return (K, q) of K.q, which PyTensor writes as K.q[:, None] without its last axis; else None."""
     node = variable.owner
     if node is None or not isinstance(node.op, DimShuffle) or node.op.new_order != (0,):
         return None
@@ -193,11 +203,11 @@ def _matvec(variable):
     if node is None or not isinstance(node.op, Dot):
         return None
     K, column = node.inputs
-    return (K, _vector(column)) if column.type.shape[1] == 1 else None
+    return (K, _column_to_vector(column)) if column.type.shape[1] == 1 else None
 
 
-def _vector(column):
-    """A column as a vector: q of q[:, None], or of what PyTensor's canonical form makes of it, columns multiplied."""
+def _column_to_vector(column):
+    """Return q of q[:, None]; PyTensor's canonical form may write the column as a product of columns."""
     if is_elemwise(column):
-        return column.owner.op(*(_vector(v) for v in column.owner.inputs))
-    return keep(column, (0,))
+        return column.owner.op(*(_column_to_vector(v) for v in column.owner.inputs))
+    return select_axes(column, (0,))

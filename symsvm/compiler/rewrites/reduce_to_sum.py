@@ -1,4 +1,11 @@
-"""Pass 1, reduce -> sum: a loop that only adds becomes a sum over a vectorised term."""
+"""Pass 1: a loop that only adds becomes a sum over a vectorised term, and a loop without a state a vectorised term."""
+
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# PyTensor's types do not say that graphs are tensors.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace, vectorize_graph
@@ -14,28 +21,32 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 from symsvm._lib.compat import subscripts
 from symsvm.graphs.structure import inner_graph
 
-__all__ = ["Inner", "first_row", "last_state", "local_map_to_batch", "local_reduce_to_sum", "without"]
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+
+    from symsvm._lib.types import Graph
+
+__all__ = ["ScanBody", "added_terms", "final_state", "initial_state", "local_map_to_batch", "local_reduce_to_sum"]
 
 
 @node_rewriter([Subtensor])
 def local_reduce_to_sum(fgraph, node):
     """reduce(lambda x, acc: acc + term(x), X) -> init + sum_i term(x_i), with the term vectorised over i.
 
-    Applied from the inside out, so that a reduce in a reduce becomes a double sum over an (m, m) expression. A step
-    that uses its accumulator otherwise, another state, or a condition to stop is left as it is.
+    It applies from the inside out, so that a reduce in a reduce becomes a double sum over an (m, m) expression. A loop
+    that uses its accumulator in another way, has another state or stops at a condition stays as it is.
     """
-    found = last_state(node.outputs[0])
+    found = final_state(node.outputs[0])
     if found is None:
         return None
     scan, state = found
-    inner = Inner(scan)
-    accumulator = inner.states[state]
-    terms = without(inner.next_states[state], accumulator)
+    body = ScanBody(scan)
+    terms = added_terms(body.next_states[state], body.states[state])
     if terms is None:
         return None
-    total = first_row(inner.buffers[state])
+    total = initial_state(body.buffers[state])
     for term in terms:
-        batch = inner.vectorise(term)
+        batch = body.vectorise(term)
         if batch is None:
             return None
         total = total + batch.sum(axis=0)
@@ -46,24 +57,36 @@ def local_reduce_to_sum(fgraph, node):
 def local_map_to_batch(fgraph, node):
     """map(lambda x: term(x), X) -> the term vectorised over the rows of X, for a Scan without any state.
 
-    A loop that is called "rows" is one on purpose, to save memory.
+    A loop with the name "rows" stays a loop: `kernel_matvec` writes it to save memory.
     """
     info = node.op.info
     if info.as_while or info.n_nit_sot != len(node.outputs) or node.op.name == "rows":
         return None
-    inner = Inner(node)
-    batches = [inner.vectorise(output) for output in inner.outputs]
+    body = ScanBody(node)
+    batches = [body.vectorise(output) for output in body.outputs]
     if None in batches:
         return None
     return [batch.astype(out.dtype) for batch, out in zip(batches, node.outputs, strict=True)]
 
 
-class Inner:
-    """The inner graph of a Scan with inputs of its own, and the sequences it runs over."""
+class ScanBody:
+    """The inner graph of a Scan with fresh inputs, and the sequences it runs over.
 
-    def __init__(self, scan):
+    Attributes
+    ----------
+    states, next_states, buffers : list of Graph
+        The accumulators, their values after a step, and the outer arrays that hold them.
+    outputs : list of Graph
+        The outputs of a step without a state.
+    carried : set of Graph
+        Every input that a step receives from the previous one.
+    constants, sequences : dict of Graph to Graph
+        The outer variables of the inner inputs that stay the same, and of those that run over rows.
+    """
+
+    def __init__(self, scan: Apply) -> None:
         inputs, outputs = inner_graph(scan.op)
-        # The inner inputs of all Scans are the same nominal variables: fresh ones keep nested graphs apart.
+        # The inner inputs of all Scans are the same nominal variables; fresh ones separate nested graphs.
         fresh = [v.type(name=v.name) for v in inputs]
         outputs = clone_replace(outputs, dict(zip(inputs, fresh, strict=True)))
         op = scan.op
@@ -73,7 +96,6 @@ class Inner:
             op.outer_sitsot(scan.inputs),
         )
         self.outputs = op.inner_nitsot_outs(outputs)
-        # What a step gets from the one before.
         self.carried = {
             *self.states,
             *op.inner_mitsot(fresh),
@@ -81,12 +103,12 @@ class Inner:
             *op.inner_untraced_sit_sot(fresh),
         }
         self.constants = dict(zip(op.inner_non_seqs(fresh), op.outer_non_seqs(scan.inputs), strict=True))
-        sequences = _whole(op.outer_seqs(scan.inputs), scan.inputs[0])
+        sequences = _without_slices(op.outer_seqs(scan.inputs), scan.inputs[0])
         self.sequences = dict(zip(op.inner_seqs(fresh), sequences, strict=True))
 
-    def vectorise(self, term):
-        """Return the term for all rows at once, (n, ...), or None if it cannot be."""
-        from symsvm.compiler.lifting import lift_loops  # the database that holds this pass
+    def vectorise(self, term: Graph) -> Graph | None:
+        """Return the term for all rows at once, (n, ...), or None if it cannot be vectorised."""
+        from symsvm.compiler.lifting import lift_loops  # which imports this module for its passes
 
         (term,) = lift_loops([term])
         above = set(ancestors([term]))
@@ -97,17 +119,17 @@ class Inner:
         rows = {v: sequence for v, sequence in self.sequences.items() if v in above}
         batch = vectorize_graph(term, rows)
         (batch,) = clone_replace([batch], self.constants)
-        return batch
+        return batch  # pyright: ignore[reportReturnType]
 
 
-def last_state(variable):
-    """Return (scan node, index of the state) if `variable` is the last value of a state of a Scan."""
+def final_state(variable: Graph) -> tuple[Apply, int] | None:
+    """Return (scan node, index of the state) if `variable` is the last value of a state of a Scan, else None."""
     node = variable.owner
     index = _constant_index(node)
     if index != -1:
         return None
     (source, *_) = node.inputs
-    # A reduce leaves out the initial value first, out[1:][-1].
+    # A reduce drops the initial value first: out[1:][-1].
     if source.owner is not None and isinstance(source.owner.op, Subtensor):
         idx = subscripts(source.owner)
         if len(idx) != 1 or not isinstance(idx[0], slice) or idx[0].stop is not None or idx[0].step is not None:
@@ -137,8 +159,8 @@ def _scalar(index):
     return None
 
 
-def without(total, accumulator):
-    """Return the terms t_1, ... of total = accumulator + t_1 + ..., none of which may use the accumulator."""
+def added_terms(total: Graph, accumulator: Graph) -> list[Graph] | None:
+    """Return the terms t_1, ... of total = accumulator + t_1 + ...; None if a term uses the accumulator."""
     leaves, terms = [total], []
     seen = 0
     while leaves:
@@ -156,8 +178,8 @@ def without(total, accumulator):
     return terms[::-1]
 
 
-def first_row(buffer):
-    """Return the initial value from the buffer that a Scan fills, which holds it in its first row."""
+def initial_state(buffer: Graph) -> Graph:
+    """Return the initial value of a state from the buffer of its values, whose first row holds it."""
     node = buffer.owner
     if node is not None and isinstance(node.op, IncSubtensor) and node.op.set_instead_of_inc:
         empty, value = node.inputs[:2]
@@ -174,10 +196,10 @@ def first_row(buffer):
     return buffer[0]
 
 
-def _whole(sequences, n_steps):
-    """Return the sequences without the slices [0:][:n] that cut them all to the shortest.
+def _without_slices(sequences, n_steps):
+    """Return the sequences without the slices [0:][:n] with which Scan cuts them to the shortest length.
 
-    Sequences of different lengths, which a Scan would cut, then raise when they meet.
+    Sequences of different lengths then raise an error when they are combined.
     """
     plain = [_unslice(sequence) for sequence in sequences]
     lengths = _minimum_of(n_steps)
@@ -191,7 +213,7 @@ def _whole(sequences, n_steps):
 
 
 def _unslice(sequence):
-    """x[0:][:n] -> x, or None."""
+    """Return x of x[0:][:n], or None."""
     for _ in range(2):
         node = sequence.owner
         if node is None or not isinstance(node.op, Subtensor):

@@ -1,4 +1,4 @@
-"""What symsvm touches of other packages that they do not promise: it is there, it is in one place, its lack is said."""
+"""Private names of other packages: they exist, only `_lib.compat` uses them, and a missing one raises a clear error."""
 
 import ast
 import importlib.metadata
@@ -14,69 +14,71 @@ import pytest
 from pytensor.compile.mode import get_mode
 
 import symsvm
-from symsvm._lib import compat as internals
+from symsvm._lib import compat
 from symsvm.compiler.functions import function, resolve_mode
 
 ROOT = Path(symsvm.__file__).parent
-# Modules that only internals.py may import from, whatever the name.
+# Modules that only compat.py may import from.
 PRIVATE = ("pytensor.link", "pytensor.scan.utils", "uvicorn.protocols", "numba.core", "numba.np", "jax._src")
 PACKAGES = ("pytensor", "numba", "jax", "uvicorn")
-# Names that were touched once and have a public way.
+# Private names that were used once and have a public replacement.
 FORMER = {"ScanArgs", "get_idx_list", "_launch_threads", "CACHED_SRC_FUNCTIONS", "jitable_func"}
 
 
-@pytest.mark.parametrize("name", internals.TOUCHES)
-def test_a_name_is_there(name):
-    pytest.importorskip("jax" if "jax" in name.lower() else internals.TOUCHES[name].package)
-    assert callable(internals._find(name))
+@pytest.mark.parametrize("name", compat.PRIVATE_NAMES)
+def test_a_name_exists(name):
+    pytest.importorskip("jax" if "jax" in name.lower() else compat.PRIVATE_NAMES[name].package)
+    assert callable(compat.find_private(name))
 
 
-@pytest.mark.parametrize("name", internals.TOUCHES)
-def test_a_name_that_is_missing_is_said(name, monkeypatch):
-    package, module, versions, why = internals.TOUCHES[name]
+@pytest.mark.parametrize("name", compat.PRIVATE_NAMES)
+def test_a_missing_name_is_reported(name, monkeypatch):
+    package, module, versions, reason = compat.PRIVATE_NAMES[name]
     pytest.importorskip("jax" if "jax" in name.lower() else package)
     monkeypatch.delattr(f"{module}.{name}")
     installed = importlib.metadata.version(package)
     sentence = (
-        f"{package} {installed} has no {name} in {module}, which symsvm needs to {why}: install a version that is "
+        f"{package} {installed} has no {name} in {module}, which symsvm needs to {reason}: install a version that is "
         f"known to work ({package} {versions}), or a newer symsvm."
     )
-    with pytest.raises(internals.Incompatible, match=f"^{re.escape(sentence)}$"):
-        internals._find(name)
+    with pytest.raises(compat.IncompatibleVersion, match=f"^{re.escape(sentence)}$"):
+        compat.find_private(name)
 
 
-def test_a_module_that_is_missing_is_said(monkeypatch):
+def test_a_missing_module_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "pytensor.link.numba.linker", None)
     with pytest.raises(
-        internals.Incompatible, match=r"has no module pytensor\.link\.numba\.linker, which symsvm needs"
+        compat.IncompatibleVersion, match=r"has no module pytensor\.link\.numba\.linker, which symsvm needs"
     ):
-        internals._find("NumbaLinker")
+        compat.find_private("NumbaLinker")
 
 
-def test_a_package_that_is_missing_says_so_itself(monkeypatch):
+def test_a_missing_package_raises_its_own_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ModuleNotFoundError, match="uvicorn"):
-        internals.http_protocol()
+        compat.http_protocol()
 
 
-def test_the_known_versions_are_in_the_range_that_is_asked_for():
+def test_known_versions_are_in_the_required_range():
     packaging = pytest.importorskip("packaging.requirements")
     wanted = [packaging.Requirement(text) for text in importlib.metadata.requires("symsvm")]
-    for touch in internals.TOUCHES.values():
-        for requirement in (r for r in wanted if r.name == touch.package):
-            assert all(version in requirement.specifier for version in touch.versions.split(" and ")), touch
+    for entry in compat.PRIVATE_NAMES.values():
+        for requirement in (r for r in wanted if r.name == entry.package):
+            assert all(version in requirement.specifier for version in entry.versions.split(" and ")), entry
 
 
-def test_a_graph_without_its_source_is_said(monkeypatch):
+def test_a_graph_without_source_is_reported(monkeypatch):
     x = pt.dvector("x")
     monkeypatch.setattr("symsvm.compiler.functions._COMPILED", {})
-    linker = internals.numba_mode().linker
-    with pytest.raises(internals.Incompatible, match="has no source with the function of a graph, which symsvm needs"):
-        linker.jit_compile((internals.numba_njit(lambda x: x), "key"))
+    linker = compat.numba_mode().linker
+    with pytest.raises(
+        compat.IncompatibleVersion, match="has no source with the function of a graph, which symsvm needs"
+    ):
+        linker.jit_compile((compat.numba_njit(lambda x: x), "key"))
     assert function([x], x.sum())(np.ones(3)) == 3
 
 
-def test_graphs_are_compiled_without_the_cache_too(monkeypatch):
+def test_graphs_compile_without_the_cache(monkeypatch):
     monkeypatch.setattr("symsvm.compiler.functions._COMPILED", {})
     A = pt.dmatrix("A")
     with pytensor.config.change_flags(numba__cache=False):
@@ -86,19 +88,19 @@ def test_graphs_are_compiled_without_the_cache_too(monkeypatch):
     np.testing.assert_array_equal(sums, [3.0, 3.0])
 
 
-def test_sums_on_jax_keep_their_type_in_our_graphs_only():
+def test_sums_on_jax_keep_their_type_only_in_symsvm_graphs():
     pytest.importorskip("jax")
     mode, x = resolve_mode("JAX"), pt.fmatrix("x")
     ones = np.ones((2, 3), "float32")
     for graph in (x.sum(axis=0), x.sum(), x.prod(axis=1)):
         assert np.asarray(function([x], graph, mode="JAX")(ones)).dtype == "float32"
         stock = pytensor.function([x], graph, mode=mode)
-        assert internals._OURS.get() is False
+        assert compat.is_converting_own_graph() is False
         assert np.asarray(stock.vm.jit_fn(ones)[0]).dtype == "float64"  # PyTensor's own
 
 
-def test_modes_are_pytensors_beside_their_linkers():
-    for own, name in ((internals.numba_mode, "NUMBA"), (internals.jax_mode, "JAX")):
+def test_modes_differ_from_pytensors_only_in_their_linkers():
+    for own, name in ((compat.numba_mode, "NUMBA"), (compat.jax_mode, "JAX")):
         if name == "JAX":
             pytest.importorskip("jax")
         assert isinstance(own().linker, type(get_mode(name).linker))
@@ -108,52 +110,54 @@ def test_modes_are_pytensors_beside_their_linkers():
 
 def test_subscripts():
     x, i = pt.dvector("x"), pt.iscalar("i")
-    assert internals.subscripts(x[1:].owner)[0].start.data == 1
-    assert internals.subscripts(x[i].owner)[0].owner.inputs == [i]
-    assert internals.subscripts(x[2:].inc(1.0).owner)[0].start.data == 2
+    assert compat.subscripts(x[1:].owner)[0].start.data == 1
+    assert compat.subscripts(x[i].owner)[0].owner.inputs == [i]
+    assert compat.subscripts(x[2:].inc(1.0).owner)[0].start.data == 2
 
 
-@pytest.mark.parametrize("lack", ["on_header", "on_body", "timeout_keep_alive_handler"])
-def test_a_method_of_uvicorn_that_is_missing_is_said(lack, monkeypatch):
+@pytest.mark.parametrize("method", ["on_header", "on_body", "timeout_keep_alive_handler"])
+def test_a_missing_method_of_uvicorn_is_reported(method, monkeypatch):
     pytest.importorskip("uvicorn")
     pytest.importorskip("httptools")
-    protocol = internals.http_protocol()
-    monkeypatch.delattr(protocol, lack)
-    with pytest.raises(internals.Incompatible, match=f"^uvicorn .* has no method {lack} of HttpToolsProtocol, which"):
-        internals.http_protocol()
+    protocol = compat.http_protocol()
+    monkeypatch.delattr(protocol, method)
+    with pytest.raises(
+        compat.IncompatibleVersion, match=f"^uvicorn .* has no method {method} of HttpToolsProtocol, which"
+    ):
+        compat.http_protocol()
 
 
 @pytest.mark.parametrize("name", ["HttpToolsProtocol", "RequestResponseCycle"])
-def test_an_attribute_of_uvicorn_that_is_missing_is_said(name, monkeypatch):
+def test_a_missing_attribute_of_uvicorn_is_reported(name, monkeypatch):
     pytest.importorskip("uvicorn")
     pytest.importorskip("httptools")
-    module = internals.TOUCHES[name].module
+    module = compat.PRIVATE_NAMES[name].module
     monkeypatch.setattr(f"{module}.{name}.__init__", lambda self: None)
-    with pytest.raises(internals.Incompatible, match=f"has no attribute [a-z_]+ of {name}, which symsvm needs"):
-        internals.http_protocol()
+    with pytest.raises(compat.IncompatibleVersion, match=f"has no attribute [a-z_]+ of {name}, which symsvm needs"):
+        compat.http_protocol()
 
 
-def test_the_attributes_of_uvicorn_are_those_that_the_service_uses():
+def test_the_listed_attributes_of_uvicorn_are_those_the_service_uses():
     source = (ROOT / "serve" / "server.py").read_text(encoding="utf-8")
     classes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef)]
     (protocol,) = [n for n in classes if n.name == "LimitedProtocol"]
     names = {
         n.attr for n in ast.walk(protocol) if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "self"
     }
-    assert set(internals._CONNECTION) == {n for n in names if not n.startswith("_")} - set(internals._METHODS)
+    assert set(compat.UVICORN_CONNECTION) == {n for n in names if not n.startswith("_")} - set(compat.UVICORN_METHODS)
     extended = {n.name for n in protocol.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
-    assert set(internals._METHODS) == extended
+    assert set(compat.UVICORN_METHODS) == extended
     cycle = {
         n.attr for n in ast.walk(protocol) if isinstance(n, ast.Attribute) and getattr(n.value, "attr", "") == "cycle"
     }
-    assert set(internals._CYCLE) == cycle
+    assert set(compat.UVICORN_CYCLE) == cycle
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_private_is_touched_elsewhere(path):
-    if path == ROOT / "internals.py":
+def test_private_names_are_used_only_in_compat(path):
+    if path == ROOT / "_lib" / "compat.py":
         return
-    names = {*internals.TOUCHES, *FORMER} - {"numba_njit"}
+    names = {*compat.PRIVATE_NAMES, *FORMER} - {"numba_njit"}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES):
             imported = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -162,11 +166,11 @@ def test_nothing_private_is_touched_elsewhere(path):
         else:
             imported = []
             used = getattr(node, "attr", None) or getattr(node, "id", None)
-            assert used not in names, f"{path.name} uses {used}, which belongs in internals.py"
+            assert used not in names, f"{path.name} uses {used}, which belongs in _lib/compat.py"
         for name in imported:
-            assert not name.startswith(PRIVATE), f"{path.name} imports {name}, which belongs in internals.py"
+            assert not name.startswith(PRIVATE), f"{path.name} imports {name}, which belongs in _lib/compat.py"
             assert not re.search(r"\._(?!_)", name), f"{path.name} imports {name}, which is private"
-            assert name.rpartition(".")[2] not in {*internals.TOUCHES, *FORMER}, f"{path.name} imports {name}"
+            assert name.rpartition(".")[2] not in {*compat.PRIVATE_NAMES, *FORMER}, f"{path.name} imports {name}"
 
 
 def test_the_module_itself_is_light():

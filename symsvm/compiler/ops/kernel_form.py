@@ -1,17 +1,22 @@
-"""Form: a matrix of pairs as a scalar function of sums over features, which a machine computes tile by tile.
+"""A kernel matrix as a scalar function of sums over features, the form in which it is computed tile by tile.
 
     K_ij = e(s_ij, ..., u_i, ..., v_j, ..., theta, ...),    s_ij = sum_k h(a_ik, b_jk, w_k)
 
 Each s is a *channel*: with h = a_ik b_jk a product of matrices (GEMM), with h = |a_ik - b_jk| the distance of the
-Laplacian kernel. The epilogue e and the h are scalar functions, taken out of the graph of K.
+Laplacian kernel. The epilogue e and the functions h are scalar functions that are extracted from the graph of K.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# PyTensor's types do not say that graphs are tensors, nor that a variable with an Op has an owner.
+
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedGrad
-from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Mul, Neg, Sub, TrueDiv
@@ -20,9 +25,14 @@ from pytensor.tensor.math import Dot, Sum
 
 from symsvm.compiler.ops.scalar_function import NotElementwise, ScalarFunction
 from symsvm.graphs.dtypes import widen
-from symsvm.graphs.structure import is_elemwise, is_literal, keep, varies
+from symsvm.graphs.structure import is_elemwise, is_literal, select_axes, varying_axes
 
-__all__ = ["Channel", "Form", "factor", "uncentred"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from symsvm._lib.types import Graph
+
+__all__ = ["Channel", "KernelForm", "factor", "without_centring"]
 
 
 @dataclass(frozen=True)
@@ -30,59 +40,59 @@ class Channel:
     """sum_k h(a_ik, b_jk, w_k): the function h, the matrices A (m, d) and B (n, d), the vectors w (d,)."""
 
     h: ScalarFunction
-    A: Variable
-    B: Variable
-    weights: tuple = ()
+    A: Graph
+    B: Graph
+    weights: tuple[Graph, ...] = ()
 
 
 @dataclass(frozen=True)
-class Form:
-    """The epilogue of channels, row vectors, column vectors and numbers, in this order."""
+class KernelForm:
+    """The epilogue and its arguments: channels, vectors u over rows, vectors v over columns and numbers theta."""
 
     epilogue: ScalarFunction
-    channels: tuple
-    rows: tuple
-    columns: tuple
-    numbers: tuple
+    channels: tuple[Channel, ...]
+    rows: tuple[Graph, ...]
+    columns: tuple[Graph, ...]
+    numbers: tuple[Graph, ...]
 
 
-def factor(K):
-    """Return the `Form` of a matrix graph, or raise `NotElementwise` with the reason why it has none.
+def factor(K: Graph) -> KernelForm:
+    """Return the `KernelForm` of a matrix graph, or raise `NotElementwise` with the reason why it has none.
 
     >>> A, B = pt.matrices("A", "B")
     >>> factor(pt.exp(-pt.dot(A, B.T) ** 2)).epilogue
     <t0 = square(x0); t1 = -t0; float64 y = exp(t1)>
     """
-    if varies(K) != {0, 1}:
+    if varying_axes(K) != {0, 1}:
         raise NotElementwise("it does not vary along both axes")
     (K,) = widen([K])
     K = _gather_numbers(_merge_centred(K))
     channels, rows, columns, numbers = {}, {}, {}, {}
-    for leaf in _leaves(K, lambda v: varies(v) != {0, 1} or not is_elemwise(v)):
-        axes = varies(leaf)
+    for leaf in _leaves(K, lambda v: varying_axes(v) != {0, 1} or not is_elemwise(v)):
+        axes = varying_axes(leaf)
         if is_literal(leaf):
             continue
         if axes == {0, 1}:
             channels[leaf] = _channel(leaf)
         elif axes == {0}:
-            rows[leaf] = keep(leaf, (0,))
+            rows[leaf] = select_axes(leaf, (0,))
         elif axes == {1}:
-            columns[leaf] = keep(leaf, (1,))
+            columns[leaf] = select_axes(leaf, (1,))
         else:
-            numbers[leaf] = keep(leaf, ())
+            numbers[leaf] = select_axes(leaf, ())
     if not channels:
         raise NotElementwise("no sum over features is in it")
     dtypes = {v.dtype for leaf in channels.values() for v in (leaf.A, leaf.B)}
     if dtypes != {K.dtype}:
         raise NotElementwise(f"it mixes {K.dtype} with {', '.join(sorted(dtypes - {K.dtype}))}")
-    # All in the type of K, which the loops have functions for, where a constant made a part of it wider.
+    # A constant may have made a part of the epilogue wider; the loops compute everything in the type of K.
     epilogue = ScalarFunction.of(K, [*channels, *rows, *columns, *numbers]).retyped(K.dtype)
     groups = (channels, rows, columns, numbers)
-    return Form(epilogue, *(tuple(group.values()) for group in groups))
+    return KernelForm(epilogue, *(tuple(group.values()) for group in groups))
 
 
-def _leaves(graph, stop):
-    """The variables at which a walk down from a graph stops, in the order it meets them."""
+def _leaves(graph: Graph, stop: Callable[[Graph], object]) -> list[Graph]:
+    """Return the variables at which a depth-first walk from a graph to its inputs stops, in the order of the walk."""
     found, seen, stack = [], set(), [graph]
     while stack:
         variable = stack.pop()
@@ -97,7 +107,7 @@ def _leaves(graph, stop):
 
 
 def _channel(leaf):
-    """The channel of a (m, n) variable that is not elementwise."""
+    """Return the channel of a (m, n) variable that is not elementwise."""
     op = leaf.owner.op if leaf.owner is not None else None
     if isinstance(op, DimShuffle) and op.new_order == (1, 0):
         channel = _channel(leaf.owner.inputs[0])
@@ -106,59 +116,60 @@ def _channel(leaf):
     if isinstance(op, Dot):
         A, Bt = leaf.owner.inputs
         a, b = pt.scalar(dtype=A.dtype), pt.scalar(dtype=Bt.dtype)
-        return Channel(ScalarFunction([a, b], a * b), A, keep(Bt, (1, 0)))
+        return Channel(ScalarFunction([a, b], a * b), A, select_axes(Bt, (1, 0)))
     if isinstance(op, Sum) and op.axis == (2,) and leaf.owner.inputs[0].ndim == 3:
         (term,) = leaf.owner.inputs
-        whole = _leaves(term, lambda v: varies(v) != {0, 1, 2} or not is_elemwise(v))
+        whole = _leaves(term, lambda v: varying_axes(v) != {0, 1, 2} or not is_elemwise(v))
         deep = _leaves(term, lambda v: not is_elemwise(v))
         for leaves in (whole, deep):
             channel = _feature_sum(term, leaves)
             if channel is not None:
                 return channel
-    raise NotElementwise(f"{op or leaf} is no sum over features of something elementwise")
+    raise NotElementwise(f"{op or leaf} is no sum over features of an elementwise expression")
 
 
 def _feature_sum(term, leaves):
-    """The channel of sum_k term_ijk with these leaves: one varies with (i, k), one with (j, k), the rest with k."""
+    """Return the channel of sum_k term_ijk, or None unless one leaf has axes (i, k), one (j, k) and the rest k."""
     leaves = [leaf for leaf in leaves if not is_literal(leaf)]
-    As = [leaf for leaf in leaves if varies(leaf) == {0, 2}]
-    Bs = [leaf for leaf in leaves if varies(leaf) == {1, 2}]
-    rest = [leaf for leaf in leaves if varies(leaf) <= {2}]
+    As = [leaf for leaf in leaves if varying_axes(leaf) == {0, 2}]
+    Bs = [leaf for leaf in leaves if varying_axes(leaf) == {1, 2}]
+    rest = [leaf for leaf in leaves if varying_axes(leaf) <= {2}]
     if len(As) != 1 or len(Bs) != 1 or len(As) + len(Bs) + len(rest) != len(leaves):
         return None
-    A, B = keep(As[0], (0, 2)), keep(Bs[0], (1, 2))
-    weights = tuple(pt.broadcast_to(keep(w, (2,)), (A.shape[1],)) for w in rest)
+    A, B = select_axes(As[0], (0, 2)), select_axes(Bs[0], (1, 2))
+    weights = tuple(pt.broadcast_to(select_axes(w, (2,)), (A.shape[1],)) for w in rest)
     return Channel(ScalarFunction.of(term, [As[0], Bs[0], *rest]).retyped(A.dtype), A, B, weights)
 
 
 def _merge_centred(K):
-    """x.z -> (x - c).(z - c) + x.c + (z - c).c where K holds the product of the centred points anyway."""
-    dots = [v for v in _leaves(K, lambda v: not is_elemwise(v)) if v.owner is not None and isinstance(v.owner.op, Dot)]
-    plain = {(v.owner.inputs[0], keep(v.owner.inputs[1], (1, 0))): v for v in dots}
+    """x.z -> (x - c).(z - c) + x.c + (z - c).c where K has the product of the centred points as well."""
+    dots = [v for v in _leaves(K, lambda v: not is_elemwise(v)) if _has_op(v, Dot)]
+    plain = {(v.owner.inputs[0], select_axes(v.owner.inputs[1], (1, 0))): v for v in dots}
     swaps = {}
     for dot in dots:
         A, Bt = dot.owner.inputs
-        a, b = _shifted(A), _shifted(keep(Bt, (1, 0)))
+        a, b = _shifted(A), _shifted(select_axes(Bt, (1, 0)))
         if a is None or b is None or a[1] is not b[1] or (a[0], b[0]) not in plain:
             continue
-        c = keep(a[1], (1,))
-        swaps[plain[a[0], b[0]]] = dot + pt.dot(a[0], c)[:, None] + pt.dot(keep(Bt, (1, 0)), c)[None, :]
+        c = select_axes(a[1], (1,))
+        swaps[plain[a[0], b[0]]] = dot + pt.dot(a[0], c)[:, None] + pt.dot(select_axes(Bt, (1, 0)), c)[None, :]
     return graph_replace(K, swaps) if swaps else K
 
 
 def _gather_numbers(K):
-    """c x / theta -> (c / theta) x: all numbers of a product in one, computed once and not once a pair.
+    """c x / theta -> (c / theta) x: all numbers of a product in one, computed once instead of once per pair.
 
-    It is also what makes two graphs of one kernel, written or simplified differently, the same source.
+    Two graphs of one kernel that are written or simplified differently then give the same source.
     """
-    for v in reversed(_elementwise(K)):  # from the inside out
-        if not is_elemwise(v, Mul, TrueDiv, Neg) or not varies(v):
+    for v in reversed(_elementwise_part(K)):  # from the inside out
+        if not is_elemwise(v, Mul, TrueDiv, Neg) or not varying_axes(v):
             continue
         above, below = _factors(v)
-        numbers = [f for f in above if not varies(f)], [f for f in below if not varies(f)]
-        if len(numbers[0]) + len(numbers[1]) < (2 if _is_literal(numbers) else 1):
+        numbers = [f for f in above if not varying_axes(f)], [f for f in below if not varying_axes(f)]
+        only_literals = not numbers[1] and all(is_literal(f) for f in numbers[0])
+        if len(numbers[0]) + len(numbers[1]) < (2 if only_literals else 1):
             continue
-        rest = [[f for f in part if varies(f)] for part in (above, below)]
+        rest = [[f for f in part if varying_axes(f)] for part in (above, below)]
         scale = _product(numbers[0]) if numbers[0] else pt.ones((1,) * v.ndim, dtype=v.dtype)
         if numbers[1]:
             scale = scale / _product(numbers[1])
@@ -167,13 +178,8 @@ def _gather_numbers(K):
     return K
 
 
-def _is_literal(numbers):
-    (above, below) = numbers
-    return not below and all(is_literal(f) for f in above)
-
-
 def _factors(v):
-    """The factors above and below the line of a product or quotient."""
+    """Return the factors in the numerator and in the denominator of a product or quotient."""
     if is_elemwise(v, Neg):
         above, below = _factors(v.owner.inputs[0])
         return [pt.constant(-np.ones((1,) * v.ndim, dtype=v.dtype)), *above], below
@@ -193,27 +199,27 @@ def _product(factors):
     return first
 
 
-def _elementwise(K):
-    """The variables of the elementwise part of K, above its leaves."""
+def _elementwise_part(K):
+    """Return the variables of the elementwise part of K, from K to its leaves."""
     found = []
     _leaves(K, lambda v: not is_elemwise(v) or found.append(v))
     return found
 
 
-def uncentred(K):
-    """The graph with points as they are, not centred: sparse ones would become dense."""
-    centred = {v: _shifted(v) for v in ancestors([K]) if _shifted(v) is not None}
-    swaps = {v: X for v, (X, row) in centred.items() if _is_op(keep(row, (1,)), DisconnectedGrad)}
+def without_centring(K: Graph) -> Graph:
+    """Return the graph of points that are not centred: centring would make sparse points dense."""
+    centred = {v: shifted for v in ancestors([K]) if (shifted := _shifted(v)) is not None}
+    swaps = {v: X for v, (X, row) in centred.items() if _has_op(select_axes(row, (1,)), DisconnectedGrad)}
     return graph_replace(K, swaps) if swaps else K
 
 
 def _shifted(matrix):
-    """(X, c[None, :]) of X - c[None, :], else None."""
+    """Return (X, c[None, :]) of X - c[None, :], else None."""
     if not is_elemwise(matrix, Sub) or matrix.ndim != 2:
         return None
     X, row = matrix.owner.inputs
-    return (X, row) if varies(row) == {1} and varies(X) == {0, 1} else None
+    return (X, row) if varying_axes(row) == {1} and varying_axes(X) == {0, 1} else None
 
 
-def _is_op(variable, kind):
+def _has_op(variable, kind):
     return variable.owner is not None and isinstance(variable.owner.op, kind)
