@@ -98,6 +98,14 @@ def test_help_imports_nothing_heavy():
     assert out.stderr.strip() == "[]"
 
 
+def test_help_states_the_defaults_of_the_service():
+    settings = pytest.importorskip("symsvm.serve.settings").Settings
+    text = " ".join(run("serve", "--help").out.split())
+    for name in ("max_body", "max_rows", "max_batch", "max_connections", "reload"):
+        option = text.split(f"--{name.replace('_', '-')} ")[1].split(" --")[0]
+        assert f"Default: {int(getattr(settings, name))}." in option
+
+
 def test_completion_scripts_and_what_they_complete():
     for shell in ("bash", "zsh", "fish"):
         assert "_SYMSVM_COMPLETE" in run("completion", shell).out

@@ -74,7 +74,14 @@ _machine = section("Machine")
 @_machine("-p", "--epsilon", type=Number(), help="Treat your own data as a regression with this epsilon.")
 @_machine("--algorithms", metavar="NAME,...", help="Algorithms to run. Default: all that can solve the problem.")
 @_machine("-e", "--tol", type=POSITIVE, default=1e-3, show_default=True, help="Tolerance of every algorithm.")
-@_machine("--time-limit", type=POSITIVE, default=10.0, show_default=True, help="Seconds for each algorithm.")
+@_machine(
+    "--time-limit",
+    type=POSITIVE,
+    metavar="SECONDS",
+    default=10.0,
+    show_default=True,
+    help="Maximum time for each algorithm.",
+)
 @_machine("--mode", type=Name(("NUMBA", "JAX")), help="Backend of the algorithms that are compiled graphs.")
 @section("Output")("--to", metavar="DIR", help="Write report.md and plots to this directory.")
 @output_options
@@ -210,6 +217,7 @@ _SKLEARN_VALUES = {
 @section("Solver")(
     "--turns",
     type=click.IntRange(min=1),
+    metavar="N",
     default=3,
     show_default=True,
     help="Number of fits of each; the fastest counts.",

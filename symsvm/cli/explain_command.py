@@ -36,9 +36,16 @@ _output = section("Output")
 @model_argument
 @file_argument(required=False)
 @data_options
-@section("Data")("--row", type=click.IntRange(min=1), default=1, show_default=True, help="Row of FILE, from 1.")
+@section("Data")(
+    "--row", type=click.IntRange(min=1), metavar="N", default=1, show_default=True, help="Row of FILE, from 1."
+)
 @_output(
-    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Number of terms of a decision to show."
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Number of terms of a decision to show.",
 )
 @_output(
     "--as",

@@ -83,7 +83,11 @@ class Number(click.ParamType):
 
     def __init__(self, *, words: tuple[str, ...] = (), positive: bool = False) -> None:
         self.words, self.positive = words, positive
-        self.name = "|".join(("number", *words))
+        self.name = "number"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the kind of value for the help, such as NUMBER|scale|auto."""
+        return "|".join(("NUMBER", *self.words))
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
         """Return the number or the word."""

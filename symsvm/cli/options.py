@@ -118,8 +118,8 @@ def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
             data(
                 "--labels",
                 metavar="COLUMN|FILE",
-                help="The labels: number or name of a column (default: the last), name of an array in a .npz file, or "
-                "a separate file. In LIBSVM's format they come first in each line.",
+                help="The labels: number or name of a column, name of an array in a .npz file, or a separate file. "
+                "Default, where labels are needed: the last column. LIBSVM's format has them first in each line.",
             ),
             data("--format", type=Name(FORMATS), help="Format of FILE. Default: by its name or its first bytes."),
             data(
@@ -202,21 +202,23 @@ def machine_options(function: Callable[..., Any] | None = None, *, has_lists: bo
             machine(
                 "--multi-class",
                 type=Name(("ovo", "ovr", "dag", "crammer_singer")),
-                help="More than two classes: one against one, one against the rest, a decision graph over the pairs, "
-                "or one joint problem (linear-svc only). Default: ovo (linear-svc: ovr).",
+                help="Scheme for more than two classes. ovo: one against one; ovr: one against the rest; dag: a "
+                "decision graph over the pairs; crammer_singer: one joint problem (linear-svc only). Default: ovo (linear-svc: "
+                "ovr).",
             ),
             machine(
                 "--loss",
                 type=Name(("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")),
-                help="Loss of linear-svc and linear-svr.",
+                help="Loss of linear-svc (default: squared_hinge) and linear-svr (default: epsilon_insensitive).",
             ),
             machine("--penalty", type=Name(("l1", "l2")), help="Penalty of linear-svc and linear-svr. Default: l2."),
             machine(
                 "--scale",
                 "scale",
                 type=Name(SCALINGS),
-                help="Scale features by the training set: to [0, 1], to [-1, 1], to mean 0 and standard deviation 1, "
-                "or by max|x|. The scaling is stored in the model. Default: none.",
+                help="Scale features by the training set; the scaling is stored in the model. unit: to [0, 1]; sym: to "
+                "[-1, 1]; zscore: to mean 0 and standard deviation 1; maxabs: divide by max|x|, which keeps zeros. "
+                "Default: none.",
             ),
             machine(
                 "-b",
@@ -230,19 +232,31 @@ def machine_options(function: Callable[..., Any] | None = None, *, has_lists: bo
                 type=Name(("sigmoid", "isotonic")),
                 help="Calibrate probabilities by this method. Default with -b 1: sigmoid.",
             ),
-            solver("--solver", metavar="NAME", help="auto, or a name from symsvm.list_solvers('dual')."),
+            solver(
+                "--solver",
+                metavar="NAME",
+                help="Solver of kernel machines, one of symsvm.list_solvers('dual'). Default: auto, the fastest.",
+            ),
             solver(
                 "-e",
                 "--tol",
                 type=POSITIVE,
                 help="Stop when the largest KKT violation is below this. Default: 0.001 (linear machines: 0.0001).",
             ),
-            solver("--max-iter", type=int, help="Maximum number of iterations per problem; -1 for no limit."),
-            solver("--time-limit", type=POSITIVE, metavar="SECONDS", help="Maximum time per problem."),
+            solver(
+                "--max-iter",
+                type=int,
+                metavar="N",
+                help="Maximum number of iterations per problem; -1 for no limit. Default: -1 (linear machines: 1000).",
+            ),
+            solver(
+                "--time-limit", type=POSITIVE, metavar="SECONDS", help="Maximum time per problem. Default: no limit."
+            ),
             solver("--mode", type=Name(("NUMBA", "JAX")), help="Backend. Default: NUMBA."),
             solver(
                 "--seed",
                 type=click.IntRange(min=0),
+                metavar="N",
                 default=0,
                 show_default=True,
                 help="Seed of the folds and of randomised solvers.",

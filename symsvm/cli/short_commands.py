@@ -71,12 +71,18 @@ _service, _limits = section("Service"), section("Limits")
 
 @click.command(cls=Command, examples=_SERVE_EXAMPLES, short_help="Serve a model over HTTP.")
 @model_argument
-@_service("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@_service("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @_service(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 chooses any free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=8000,
+    show_default=True,
+    help="Port; 0 chooses any free one.",
 )
 @_service(
     "--token",
+    metavar="TOKEN",
     envvar="SYMSVM_TOKEN",
     show_envvar=True,
     help="Require this token in the header 'Authorization: Bearer TOKEN'.",
@@ -94,10 +100,25 @@ _service, _limits = section("Service"), section("Limits")
     metavar="SECONDS",
     help="Check for changes of the file at this interval; 0 never checks. Default: 1.",
 )
-@_limits("--max-body", type=click.IntRange(min=1), metavar="BYTES", help="Largest body of a request.")
-@_limits("--max-rows", type=click.IntRange(min=1), metavar="N", help="Most rows or texts of a request.")
-@_limits("--max-batch", type=click.IntRange(min=1), metavar="N", help="Most rows that are predicted together.")
-@_limits("--max-connections", type=click.IntRange(min=1), metavar="N", help="Most open connections.")
+@_limits("--max-body", type=click.IntRange(min=1), metavar="BYTES", help="Maximum size of a request. Default: 4194304.")
+@_limits(
+    "--max-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum number of rows or texts in a request. Default: 10000.",
+)
+@_limits(
+    "--max-batch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum number of rows predicted together. Default: 256.",
+)
+@_limits(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum number of open connections. Default: 1000.",
+)
 @click.pass_context
 def serve(
     ctx: click.Context, /, model: str, host: str, port: int, token: str | None, trust: tuple[str, ...], **limits: Any

@@ -74,7 +74,13 @@ _search = section("Search")
 @click.command(cls=MachineCommand, examples=_EXAMPLES, short_help="Search for the best parameters by cross-validation.")
 @file_argument()
 @_search(
-    "--folds", "-v", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of the cross-validation."
+    "--folds",
+    "-v",
+    type=click.IntRange(min=2),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="Folds of the cross-validation.",
 )
 @_search(
     "--search",
