@@ -1,4 +1,4 @@
-"""How the tests of the command line run it: in this process, and what they look at."""
+"""Run the command line in this process: `run` and its result."""
 
 import json
 from typing import NamedTuple
@@ -23,9 +23,9 @@ class Run(NamedTuple):
         return json.loads(self.out)
 
 
-def run(*arguments, code=0, env=None, given=None):
-    """Run `symsvm ...`, `given` on its stdin; faults of the program are raised, and the exit code has to be `code`."""
-    result = CliRunner(env=env).invoke(program, [str(a) for a in arguments], given, prog_name="symsvm")
+def run(*arguments, code=0, env=None, stdin=None):
+    """Run `symsvm ...` with `stdin`; assert that the exit code is `code`, and raise errors that are bugs."""
+    result = CliRunner(env=env).invoke(program, [str(a) for a in arguments], stdin, prog_name="symsvm")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.output

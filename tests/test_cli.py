@@ -1,4 +1,4 @@
-"""The command line: each command does what the library does, says so, and ends with the right code."""
+"""The command line: results, reports, JSON and exit codes of each command."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from symsvm.tuning import tune
 
 
 def points(m=60, k=2, seed=0):
-    """k classes in the plane that overlap a little."""
+    """k classes in the plane, slightly overlapping."""
     rng = np.random.default_rng(seed)
     y = np.arange(m) % k
     angle = 2 * np.pi * y / k
@@ -31,7 +31,7 @@ def points(m=60, k=2, seed=0):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A directory with data files, and a model made of one of them."""
+    """A directory with data files, and models of two of them."""
     home = tmp_path_factory.mktemp("cli")
     X, y = points()
     write(home / "two.svm", X, np.where(y, 1, -1))
@@ -74,7 +74,7 @@ def test_python_m_symsvm_is_the_command(home, tmp_path):
 
     assert module("--version").stdout == run("--version").out
     for words in (["--help"], ["predict", "--help"]):
-        # The usage line says what was typed, and what can be typed again; lines may be folded elsewhere.
+        # The usage line has the name that was typed; lines may be folded elsewhere.
         expected = run(*words).out.replace("Usage: symsvm", "Usage: python -m symsvm", 1)
         assert module(*words).stdout.split() == expected.split()
     words = "predict", home / "two.symsvm", home / "two.svm"
@@ -118,7 +118,7 @@ def test_completion_scripts_and_what_they_complete():
 # ---- train
 
 
-def test_train_is_the_librarys_fit(home, tmp_path):
+def test_train_equals_the_fit_of_the_library(home, tmp_path):
     out = run("train", home / "three.csv", "--labels", "kind", "-c", 2, "-g", 0.5, "-o", tmp_path / "m.symsvm").out
     X, y = read(home / "three.csv", "kind")
     machine = symsvm.SVC(C=2.0, gamma=0.5).fit(X, y)
@@ -200,25 +200,25 @@ def test_predict_gives_a_line_for_each_point(home, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "flags"), [("two.svm", ()), ("three.csv", ("--labels", "kind"))])
-def test_standard_input_is_a_file(name, flags, home, tmp_path, monkeypatch):
+def test_standard_input_is_read_as_a_file(name, flags, home, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    there, words = (home / name).read_bytes(), ("-g", 1, *flags, "-o", tmp_path / "m.symsvm")
-    assert run("train", "-", *words, given=there).out.startswith("standard input: 60 points, 2 features")
-    found = run("predict", tmp_path / "m.symsvm", "-", "--decision", *flags, given=there).out
+    content, words = (home / name).read_bytes(), ("-g", 1, *flags, "-o", tmp_path / "m.symsvm")
+    assert run("train", "-", *words, stdin=content).out.startswith("standard input: 60 points, 2 features")
+    found = run("predict", tmp_path / "m.symsvm", "-", "--decision", *flags, stdin=content).out
     assert os.listdir(tmp_path) == ["m.symsvm"]
     run("train", home / name, *words, "-q")
     assert found == run("predict", tmp_path / "m.symsvm", home / name, "--decision", *flags).out
 
 
-def test_standard_input_that_is_no_file(home):
-    bad = run("predict", home / "three.symsvm", "-", given="1,2\n3,x\n", code=3).err
+def test_malformed_standard_input(home):
+    bad = run("predict", home / "three.symsvm", "-", stdin="1,2\n3,x\n", code=3).err
     assert bad.startswith("error: standard input, line 2: column 2 holds 'x', which is not a number;")
-    assert "standard input: its gzip stream is damaged" in run("train", "-", given=b"\x1f\x8b00", code=3).err
-    assert "standard input: it holds no points" in run("train", "-", given="", code=3).err
-    assert "only one of the files can be '-'" in run("train", "-", "--test", "-", given="", code=2).err
+    assert "standard input: its gzip stream is damaged" in run("train", "-", stdin=b"\x1f\x8b00", code=3).err
+    assert "standard input: it holds no points" in run("train", "-", stdin="", code=3).err
+    assert "only one of the files can be '-'" in run("train", "-", "--test", "-", stdin="", code=2).err
 
 
-def test_predict_says_which_column_is_too_many(home):
+def test_predict_names_the_column_in_excess(home):
     assert "column 3 holds 'ant'" in run("predict", home / "three.symsvm", home / "three.csv", code=3).err
     assert run("predict", home / "three.symsvm", home / "three.csv", "--labels", "kind").out.startswith(
         "ant\nbee\ncow\n"
@@ -244,7 +244,7 @@ def test_evaluate_reports_and_draws(home, tmp_path):
     assert re.search(r"class +precision +recall +f1 *\n", narrow)
 
 
-def test_pictures_of_labels_that_look_like_mathematics(tmp_path):
+def test_plots_of_labels_that_look_like_mathematics(tmp_path):
     X, y = points(40)
     rows = zip(X.tolist(), np.array(["$5-$10", "$a_{b$"])[y], strict=True)
     (tmp_path / "p.csv").write_text("".join(f"{u!r},{v!r},{name}\n" for (u, v), name in rows))
@@ -271,7 +271,7 @@ def test_evaluate_a_one_class_machine(home, tmp_path):
     assert 0 <= found["roc_auc"] <= 1
 
 
-# ---- the others
+# ---- the other commands
 
 
 def test_convert_by_the_ending(home, tmp_path):
@@ -317,7 +317,7 @@ def test_explain_adds_up_a_decision(home):
     assert "there is no row 99" in run("explain", home / "two.symsvm", home / "two.svm", "--row", 99, code=2).err
 
 
-def test_tune_is_the_librarys_search(home, tmp_path):
+def test_tune_equals_the_search_of_the_library(home, tmp_path):
     grid = ["-c", "0.1,1,10", "-g", "0.1:1:2", "--folds", 3]
     out = ["-o", tmp_path / "m.symsvm", "--plot", tmp_path / "s.png", "--json"]
     found = run("tune", home / "two.svm", *grid, *out).json
@@ -393,13 +393,13 @@ def test_texts(tmp_path):
     assert found["model"]["before"] == ["over TF-IDF of 8 words"]
     (tmp_path / "new.txt").write_text("a rocket\nthe goal\n")
     lines = run("predict", tmp_path / "t.symsvm", tmp_path / "new.txt", "--proba").out.splitlines()
-    assert run("predict", tmp_path / "t.symsvm", "-", "--proba", given="a rocket\nthe goal\n").out.splitlines() == lines
+    assert run("predict", tmp_path / "t.symsvm", "-", "--proba", stdin="a rocket\nthe goal\n").out.splitlines() == lines
     assert [line.split(",")[0] for line in lines] == ["label", "space", "sport"]
     assert run("evaluate", tmp_path / "t.symsvm", tmp_path / "corpus", "--json").json["accuracy"] == 1.0
     assert "add --text" in run("train", tmp_path / "corpus", code=2).err
 
 
-def test_serve_hands_over(home, monkeypatch):
+def test_serve_passes_its_options_to_the_service(home, monkeypatch):
     serve = pytest.importorskip("symsvm.serve")
     seen = []
     monkeypatch.setattr(serve, "run", lambda path, **options: seen.append((path, options)))
@@ -409,7 +409,7 @@ def test_serve_hands_over(home, monkeypatch):
     assert options == {"host": "127.0.0.1", "port": 0, "token": "secret", "trusted": (), "hosts": (), "max_rows": 5}
 
 
-def test_json_is_all_there_is_on_stdout(home):
+def test_stdout_is_json_only(home):
     model, file = home / "two.symsvm", home / "two.svm"
     for words in (["evaluate", model, file], ["predict", model, file], ["data", file]):
         assert run(*words, "--json").json["command"] == words[0]
@@ -419,7 +419,7 @@ def test_json_is_all_there_is_on_stdout(home):
     assert "there is no file" in json.loads(usage.out)["error"]
 
 
-def test_labels_and_names_do_not_steer_the_terminal(home, tmp_path):
+def test_labels_and_names_cannot_control_the_terminal(home, tmp_path):
     path = tmp_path / "p\x1b]0;x\x07.csv"
     path.write_text("1,2,\x1b[31ma\n3,4,b\n" * 4)
     for text in (run("data", path).out, run("data", path, "--labels", 9, code=3).err):
@@ -429,7 +429,7 @@ def test_labels_and_names_do_not_steer_the_terminal(home, tmp_path):
     assert run("data", path, "--json").json["classes"] == {"\x1b[31ma": 4, "b": 4}
 
 
-def test_colour_is_for_terminals_that_want_it(home):
+def test_colours_follow_the_environment(home):
     plain = run("evaluate", home / "two.symsvm", home / "two.svm").out
     assert "\x1b" not in plain
     assert "\x1b" in run("evaluate", home / "two.symsvm", home / "two.svm", env={"FORCE_COLOR": "1"}).out
@@ -443,7 +443,7 @@ def documented():
     return re.findall(r"^\$ symsvm (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
-def test_the_documented_commands_are_understood(tmp_path, monkeypatch):
+def test_the_documented_commands_parse(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = documented()
     assert {line.split()[0] for line in lines} == set(COMMANDS)

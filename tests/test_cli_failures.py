@@ -1,4 +1,4 @@
-"""What goes wrong on the command line: one sentence, the right exit code, no traceback, and the old file whole."""
+"""Errors of the command line: one sentence, the exit code, no traceback, and existing files unchanged."""
 
 import importlib.util
 import os
@@ -160,13 +160,13 @@ def test_labels_of_another_kind_than_the_models(good, tmp_path):
     assert run("predict", model, words, "--labels", 2).out.count("\n") == 2
 
 
-def test_a_search_says_why_cells_failed(good):
+def test_a_search_reports_why_cells_failed(good):
     found = run("tune", good / "p.svm", "-s", "nu-svc", "-n", "0.5,1.5", "-v", 2)
     assert "note: 1 of 2 cells failed; the first: nu must be above 0 and at most 1" in found.err
     assert re.search(r"1\.5 .* failed *$", found.out, re.MULTILINE)
 
 
-def test_pictures_are_refused_before_the_work_where_nothing_draws(good, tmp_path, monkeypatch):
+def test_plots_without_matplotlib_are_refused_before_the_work(good, tmp_path, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else found(name))
     calls = (
@@ -200,7 +200,7 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path):
     path = tmp_path / "m.symsvm"
     path.write_bytes((good / "m.symsvm").read_bytes())
     before, (soft, hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # the system's own way to say that there is no more room
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # writing fails as on a full disk
     try:
         failed = run("train", good / "p.svm", "-c", 7, "-o", path, code=3)
     finally:
@@ -254,7 +254,7 @@ def three_classes(path):
 
 
 def interrupting(monkeypatch, owner, name):
-    """Have the process get SIGINT before the first call of a method."""
+    """Send SIGINT to the process before the first call of a method."""
     whole, calls = getattr(owner, name), []
 
     def interrupted(*arguments, **options):
@@ -274,7 +274,7 @@ SEVERAL = {
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_ctrl_c_ends_all_fits_where_they_are_several(name, tmp_path, monkeypatch):
+def test_ctrl_c_ends_all_of_several_fits(name, tmp_path, monkeypatch):
     interrupting(monkeypatch, State, "solve_working_set")
     ended = run(*SEVERAL[name], three_classes(tmp_path / "p.svm"), code=1)
     assert ended.err.endswith("interrupted; nothing was written.\n")
@@ -289,7 +289,7 @@ def test_ctrl_c_in_a_linear_machine(tmp_path, monkeypatch):
     assert [solution.stopped for solution in symsvm.load(path).solutions_] == ["callback"] * 3
 
 
-def test_ctrl_c_that_compiled_code_makes_another_error_of(good, monkeypatch):
+def test_ctrl_c_that_compiled_code_turns_into_another_error(good, monkeypatch):
     def cut(*_, **__):
         try:
             os.kill(os.getpid(), signal.SIGINT)
@@ -321,7 +321,7 @@ def test_ctrl_c_in_the_calibration(tmp_path, monkeypatch):
     assert symsvm.load(tmp_path / "m.symsvm").calibration is None
 
 
-def test_a_search_that_is_cut_off_says_how_far_it_is():
+def test_an_interrupted_search_reports_its_progress():
     tuning = Tuning(symsvm.SVC(), None, None, [{"svc__C": 1.0}, {"svc__C": 2.0}, {"svc__C": 3.0}], 3, None)
     assert (
         describe_partial(tuning, "svc__") == "interrupted before any cell was scored in all folds; nothing was written."
@@ -368,14 +368,14 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(good, tmp_path):
     assert path.is_fifo()
 
 
-def test_a_model_that_its_format_cannot_hold_is_not_lost(tmp_path):
+def test_a_model_that_its_format_cannot_hold_is_written_elsewhere(tmp_path):
     (tmp_path / "words.csv").write_text("1,a\n2,b\n3,a\n4,b\n")
     failed = run("train", tmp_path / "words.csv", "-o", tmp_path / "m.libsvm", code=2)
     assert f"The model was written to {tmp_path / 'm.symsvm'} instead." in failed.err
     assert symsvm.load(tmp_path / "m.symsvm").classes_.tolist() == ["a", "b"]
 
 
-def test_a_bad_test_file_is_told_before_the_work(good, tmp_path):
+def test_a_bad_test_file_is_reported_before_the_work(good, tmp_path):
     write(tmp_path / "wide.csv", np.ones((2, 3)), np.array([1, -1]))
     failed = run("train", good / "p.svm", "--test", tmp_path / "wide.csv", "-o", tmp_path / "m.symsvm", code=3)
     assert "it has 3 features, and the model was trained on 2" in failed.err

@@ -203,8 +203,8 @@ def machine_options(function: Callable[..., Any] | None = None, *, has_lists: bo
                 "--multi-class",
                 type=Name(("ovo", "ovr", "dag", "crammer_singer")),
                 help="Scheme for more than two classes. ovo: one against one; ovr: one against the rest; dag: a "
-                "decision graph over the pairs; crammer_singer: one joint problem (linear-svc only). Default: ovo (linear-svc: "
-                "ovr).",
+                "decision graph over the pairs; crammer_singer: one joint problem (linear-svc only). Default: ovo "
+                "(linear-svc: ovr).",
             ),
             machine(
                 "--loss",

@@ -1,4 +1,4 @@
-"""The flags of LIBSVM and of psvm: they mean here what they mean there."""
+"""The flags of LIBSVM and psvm have the meaning that they have there."""
 
 import re
 
@@ -127,7 +127,7 @@ def test_psvms_flags_and_defaults(home):
     assert "given twice" in psvm(home, "--kernel-gamma", 1, "-g", 2, code=2).err
 
 
-def test_psvms_predictions_are_printed_also_where_it_is_quiet(home):
+def test_psvms_predictions_are_printed_when_quiet(home):
     quiet = run("train", home / "two", "--predict-attributes", home / "two", "-q").out.split()
     assert len(quiet) == 60
     assert set(quiet) == {"-1", "1"}
