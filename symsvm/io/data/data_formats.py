@@ -43,7 +43,7 @@ _HEAD_BYTES = 4096  # read to detect a format
 class Points(NamedTuple):
     """Points and their labels.
 
-    Attributes
+    Parameters
     ----------
     X : ndarray or csr_matrix of shape (m, d)
         The points, one a row.

@@ -129,7 +129,7 @@ FILES = {
 class DataSet(NamedTuple):
     """Training and test points with the labels of the files.
 
-    Attributes
+    Parameters
     ----------
     X : ndarray or csr_matrix of shape (m, d), or list of str
         The points to train on.

@@ -89,7 +89,7 @@ def load(path: Path, *, trusted: Collection[str] = (), n_features: int | None = 
 class Parity:
     """How far the outputs of an ONNX file are from those of a model on some points.
 
-    Attributes
+    Parameters
     ----------
     points : int
         The number of points.

@@ -48,7 +48,7 @@ _TRAIN_OR_TEST = re.compile(r"(?:.*[-_. ])?(train|test)", flags=re.IGNORECASE)
 class Corpus(NamedTuple):
     """Texts and their labels; `model.fit(*corpus)` takes both.
 
-    Attributes
+    Parameters
     ----------
     texts : list of str
         The texts.
@@ -63,7 +63,7 @@ class Corpus(NamedTuple):
 class Corpora(NamedTuple):
     """The corpora of a file or a folder.
 
-    Attributes
+    Parameters
     ----------
     train : Corpus
         The texts to train on.

@@ -29,8 +29,47 @@ class Tfidf(TfidfVectorizer):
 
         x_j = tf(j) idf_j / |x|,    tf = count or 1 + ln(count),    idf_j = 1 + ln((1 + m) / (1 + m_j))
 
-    Parameters and attributes are those of `TfidfVectorizer`. Only `transform` differs: it does not validate the matrix
-    of counts, which takes most of the time for a short text.
+    Only `transform` differs: it does not validate the matrix of counts, which takes most of the time for a short text.
+
+    Parameters
+    ----------
+    input, encoding, decode_error : str
+        How texts are given, and how bytes are decoded.
+    strip_accents : {"ascii", "unicode"}, optional
+        How accents are removed.
+    lowercase : bool
+        Whether texts are converted to lower case.
+    preprocessor, tokenizer : callable, optional
+        Functions to use instead of the built-in steps; a model file cannot hold them.
+    analyzer : {"word", "char", "char_wb"} or callable
+        What the n-grams are made of.
+    stop_words : "english" or list of str, optional
+        Words to leave out.
+    token_pattern : str
+        The regular expression of a word.
+    ngram_range : tuple of int
+        The shortest and the longest n-gram.
+    max_df, min_df : int or float
+        The largest and the smallest number (or share) of texts that a word may be in.
+    max_features : int, optional
+        The number of words to keep, the most frequent ones.
+    vocabulary : mapping or iterable, optional
+        A fixed vocabulary.
+    binary : bool
+        Whether counts above 0 become 1.
+    dtype : dtype
+        The type of the vectors.
+    norm : {"l1", "l2"}, optional
+        The norm that the vectors are divided by.
+    use_idf, smooth_idf, sublinear_tf : bool
+        Whether to weight by idf, to add 1 to the numbers of texts in it, and to use 1 + ln(count).
+
+    Attributes
+    ----------
+    vocabulary_ : dict
+        The column of each word.
+    idf_ : ndarray of shape (words,)
+        The weight of each word.
 
     Examples
     --------
