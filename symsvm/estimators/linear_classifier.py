@@ -97,7 +97,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearMachine):
     def fit(self, X, y, sample_weight=None):
         """Fit the machine to points (m, d), dense or CSR, and their labels."""
         self.__dict__.pop("streams_", None)
-        self.__dict__.pop("_fit_points", None)
+        self.__dict__.pop("n_samples_fit_", None)
         X, y = self.check_points(X, y)
         self.classes_, used, labels, _, weights = weighted_classes(X, y, sample_weight, self.class_weight)
         choice(self.multi_class, "multi_class", ("ovr", "ovo", "crammer_singer"))
@@ -113,7 +113,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearMachine):
         order = "F" if hasattr(X, "tocsr") else "C"
         self.coef_ = np.asarray(np.atleast_2d(coef), order=order)
         self.intercept_ = np.atleast_1d(intercept).astype("float64")
-        self._fit_points = len(used)
+        self.n_samples_fit_ = len(used)
         self._keep(solutions)
         if self.calibration is not None:
             self.calibrate(X, y, sample_weight=sample_weight)
@@ -133,7 +133,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearMachine):
         classes : all classes that there will be; needed in the first call, unless it comes after `fit`.
         sample_weight : of the losses of these points.
         """
-        first, seen = not hasattr(self, "streams_"), getattr(self, "_fit_points", 0)
+        first, seen = not hasattr(self, "streams_"), getattr(self, "n_samples_fit_", 0)
         X, y = self.check_points(X, y, reset=first and not seen)
         check_classification_targets(y)
         if first and not seen:

@@ -42,7 +42,7 @@ __all__ = [
 ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
 
 # Attributes whose key in a file is another name, that of the first version of the format.
-_KEYS = {"kernel_": "_kernel", "X_fit_": "_fitted", "problem_coef_": "_coef"}
+_KEYS = {"kernel_": "_kernel", "X_fit_": "_fitted", "problem_coef_": "_coef", "n_samples_fit_": "_fit_points"}
 
 _COMMON = ("n_features_in_", "intercept_", "n_iter_")
 _OF_KERNEL_MACHINES = (
@@ -63,7 +63,7 @@ _OF_CLASS = {
     "LinearSVC": ("coef_", "classes_"),
     "LinearSVR": ("coef_",),
 }
-_OPTIONAL = ("feature_names_in_", "_fit_points", "t_")  # of a fit to a data frame, and of partial_fit
+_OPTIONAL = ("feature_names_in_", "n_samples_fit_", "t_")  # of a fit to a data frame, and of partial_fit
 _CERTIFICATE = tuple(field.name for field in fields(Certificate))
 
 
