@@ -205,7 +205,7 @@ def _check_values(file: Path, X: Any, y: Array | None) -> None:
 
 def _read_points(
     file: Path,
-    form: str,
+    form: Any,
     labels: str | Path | None,
     supervised: bool,
     *,

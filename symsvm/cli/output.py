@@ -10,7 +10,7 @@ import math
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from symsvm.cli.command_group import BadData, InvalidUsage, replace_controls
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    Precision = Literal["float64", "float32"]
 
 __all__ = [
     "Output",
@@ -239,7 +241,7 @@ def check_model_path(path: str | None, *, is_scaled: bool = False, is_linear: bo
     check_output_path(path)
 
 
-def save_model(model: Any, path: str, *, has_fallback: bool = False, precision: str | None = None) -> None:
+def save_model(model: Any, path: str, *, has_fallback: bool = False, precision: Precision | None = None) -> None:
     """Write a model; a failure leaves a file that was there unchanged.
 
     With `has_fallback`, a model that the format cannot hold is written to a .symsvm file, so that a long training is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -36,7 +36,7 @@ def convert(
     /,
     model: str,
     other: str,
-    precision: str | None,
+    precision: Literal["float64", "float32"] | None,
     n_features: int | None,
     trust: tuple[str, ...],
     as_json: bool,
