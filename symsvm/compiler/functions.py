@@ -29,6 +29,8 @@ from symsvm.graphs.structure import leaves, signature
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytensor.graph.basic import Variable
+
     from symsvm._lib.types import Graph
 
 __all__ = ["MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
@@ -118,8 +120,8 @@ _COMPILING = threading.RLock()
 
 
 def function(
-    inputs: Sequence[Graph],
-    outputs: Graph | Sequence[Graph],
+    inputs: Sequence[Variable],
+    outputs: Variable | Sequence[Variable],
     *,
     mode: str | Mode | None = None,
     memory: float | None = None,
@@ -149,7 +151,8 @@ def function(
         The function, which returns one array or a list of them, as `outputs` is one graph or several.
     """
     single = not isinstance(outputs, (list, tuple))
-    graphs = widen([outputs] if single else outputs)
+    roots: Any = [outputs] if single else outputs
+    graphs: Any = widen(roots)
     mode = resolve_mode(mode)
     variables, numbers = leaves(graphs)
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
@@ -207,9 +210,9 @@ def _prepare_jax():
 
 
 @overload
-def grad(W: Graph, wrt: Graph) -> Graph: ...
+def grad(W: Variable, wrt: Variable) -> Graph: ...
 @overload
-def grad(W: Graph, wrt: Sequence[Graph]) -> list[Graph]: ...
+def grad(W: Variable, wrt: Sequence[Variable]) -> list[Graph]: ...
 def grad(W, wrt):
     """The gradient of a scalar graph, as a graph (Eq. 25).
 
@@ -231,9 +234,9 @@ def grad(W, wrt):
 
 
 @overload
-def value_and_grad(W: Graph, wrt: Graph) -> tuple[Graph, Graph]: ...
+def value_and_grad(W: Variable, wrt: Variable) -> tuple[Graph, Graph]: ...
 @overload
-def value_and_grad(W: Graph, wrt: Sequence[Graph]) -> tuple[Graph, list[Graph]]: ...
+def value_and_grad(W: Variable, wrt: Sequence[Variable]) -> tuple[Graph, list[Graph]]: ...
 def value_and_grad(W, wrt):
     """The lifted graph of W and its gradient, which share their common parts.
 
@@ -257,7 +260,7 @@ def value_and_grad(W, wrt):
     placeholders = [v.type() for v in constants]
     fresh = dict(zip([*variables, *constants], [*inputs, *placeholders], strict=True))
     # Without a memory limit: large matrices are tiled after differentiation, when W and its gradient share products.
-    (lifted,) = lift(clone_replace([W], fresh), memory=math.inf)  # pyright: ignore[reportArgumentType]
+    (lifted,) = lift(clone_replace([W], fresh), memory=math.inf)
     disconnected = set(variables) - set(ancestors([W]))
     gradients: Any = differentiate(lifted, inputs, disconnected_inputs="raise" if disconnected else "ignore")
     back = dict(zip([*inputs, *placeholders], [*variables, *constants], strict=True))
@@ -266,7 +269,7 @@ def value_and_grad(W, wrt):
     return lifted, gradients if isinstance(wrt, (list, tuple)) else gradients[0]
 
 
-def hoist(outputs: Sequence[Graph], variables: Sequence[Graph]) -> tuple[list[Graph], list[Graph], list[Graph]]:
+def hoist(outputs: Sequence[Variable], variables: Sequence[Variable]) -> tuple[list[Graph], list[Graph], list[Graph]]:
     """Split graphs into a part that does not depend on `variables` and the rest.
 
     The first part is computed once and passed to every evaluation of the rest. Views of an input (a transpose, an added
@@ -289,12 +292,12 @@ def hoist(outputs: Sequence[Graph], variables: Sequence[Graph]) -> tuple[list[Gr
         The outputs as graphs of `inputs` and `variables`.
     """
     nodes = list(toposort(outputs))
-    varying = set(variables)
+    varying: set[Variable] = set(variables)
     for node in nodes:
         if not varying.isdisjoint(node.inputs):
             varying.update(node.outputs)
     border = [v for node in nodes if not varying.isdisjoint(node.outputs) for v in node.inputs if v not in varying]
-    constants = list(dict.fromkeys(v for v in [*border, *outputs] if v not in varying and _is_computed(v)))
+    constants: list[Any] = list(dict.fromkeys(v for v in [*border, *outputs] if v not in varying and _is_computed(v)))
     inputs = [v.type(name=f"hoisted_{i}") for i, v in enumerate(constants)]
     rest: Any = clone_replace(list(outputs), dict(zip(constants, inputs, strict=True)))
     return constants, inputs, rest

@@ -34,6 +34,8 @@ from symsvm.graphs.dtypes import widen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pytensor.graph.basic import Variable
+
     from symsvm._lib.types import Graph
 
 __all__ = [
@@ -139,7 +141,7 @@ _PRODUCTS_DB = _register("symsvm_products", _PRODUCTS, "symsvm", 1.1)
 _TILE_DB = _register("symsvm_tiles_db", _TILE, "symsvm_tiles", 1.2)
 
 
-def lift(graphs: Sequence[Graph], memory: float = MEMORY) -> list[Graph]:
+def lift(graphs: Sequence[Variable], memory: float = MEMORY) -> list[Graph]:
     """Return the graphs after the passes; inputs and shared variables stay the same, equal parts are merged.
 
     A pattern that no pass matches stays as it is. Where an array of known shape would take more than `memory` bytes,
@@ -158,7 +160,7 @@ class Stage(NamedTuple):
     fired: Counter[str]
 
 
-def stages(graphs: Sequence[Graph], memory: float = MEMORY) -> Iterator[Stage]:
+def stages(graphs: Sequence[Variable], memory: float = MEMORY) -> Iterator[Stage]:
     """Yield a `Stage` after each group of passes: loops, canonical form, products and, for large arrays, tiles.
 
     The last one holds what `lift` returns. Its name is "as written" if the graphs would not fit, even with tiles.
@@ -191,31 +193,31 @@ def _lift_products(graphs):
     return _apply(_PRODUCTS_DB, graphs, "symsvm")
 
 
-def lift_loops(graphs: Sequence[Graph]) -> list[Graph]:
+def lift_loops(graphs: Sequence[Variable]) -> list[Graph]:
     """Return the graphs after the passes over loops only."""
     return _apply(_LOOPS_DB, graphs, "symsvm")
 
 
-def lower(graphs: Sequence[Graph]) -> list[Graph]:
+def lower(graphs: Sequence[Variable]) -> list[Graph]:
     """Return differentiated graphs in which a quadratic form and its gradient share the product K q."""
     fgraph = FunctionGraph(outputs=_canonicalize(list(graphs), clone=True), clone=False)
     MergeOptimizer().rewrite(fgraph)
-    return list(fgraph.outputs)  # pyright: ignore[reportReturnType]
+    return cast("list[Graph]", list(fgraph.outputs))
 
 
-def tile(graphs: Sequence[Graph]) -> list[Graph]:
+def tile(graphs: Sequence[Variable]) -> list[Graph]:
     """Return the graphs with products by kernel matrices computed a tile at a time."""
     return _apply(_TILE_DB, lower(graphs), "symsvm_tiles")
 
 
-def _apply(database, graphs, tag):
+def _apply(database: EquilibriumDB, graphs: Sequence[Variable], tag: str) -> list[Graph]:
     fgraph = FunctionGraph(outputs=list(graphs), clone=True, copy_inputs=False)
     database.query(RewriteDatabaseQuery(include=[tag])).rewrite(fgraph)
     MergeOptimizer().rewrite(fgraph)
-    return list(fgraph.outputs)
+    return cast("list[Graph]", list(fgraph.outputs))
 
 
-def largest_array(graphs: Sequence[Graph]) -> int:
+def largest_array(graphs: Sequence[Variable]) -> int:
     """Return the size in bytes of the largest array of known shape that the graphs compute; 0 if there is none."""
     sizes = [0]
     for variable in ancestors(graphs):

@@ -1,6 +1,7 @@
 """kernel_matvec: the graph of sum_j K(x_i, z_j) q_j for any kernel, computed without the kernel matrix."""
 
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false, reportReturnType=false
 # PyTensor's types do not say that graphs are tensors or sparse matrices.
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from pytensor.graph.basic import Variable
 
-    from symsvm._lib.types import Graph
+    from symsvm._lib.types import Graph, Points
 
 __all__ = ["kernel_form", "kernel_matvec"]
 
 
-def kernel_matvec(kernel: Kernel, X: ArrayLike | Variable, Z: ArrayLike | Variable, q: ArrayLike | Variable) -> Graph:
+def kernel_matvec(
+    kernel: Kernel, X: ArrayLike | Points | Variable, Z: ArrayLike | Points | Variable, q: ArrayLike | Variable
+) -> Graph:
     """The product of a kernel matrix and a vector, as a graph.
 
     The product is sum_j K(x_i, z_j) q_j. Only a tile of K is in memory, also in the gradients with respect to q, X, Z
@@ -69,23 +72,22 @@ def kernel_matvec(kernel: Kernel, X: ArrayLike | Variable, Z: ArrayLike | Variab
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a symsvm kernel, such as RBF(sigma=1.0), got {kernel!r}.")
-    X, Z = (_points(v) for v in (X, Z))
-    q = as_float(q)
+    left, right, q = _points(X), _points(Z), as_float(q)
     if q.ndim not in (1, 2):
         raise ValueError(f"q must be a vector or a matrix of right-hand sides, got {q.ndim} dimensions.")
-    d, other = X.type.shape[1], Z.type.shape[1]
+    d, other = left.type.shape[1], right.type.shape[1]
     if d is not None and other is not None and d != other:
         raise ValueError(f"X and Z must be points with the same features, got {d} and {other}.")
-    if _is_sparse(X) or _is_sparse(Z):
-        return _sparse_matvec(kernel, X, Z, q)
+    if _is_sparse(left) or _is_sparse(right):
+        return _sparse_matvec(kernel, left, right, q)
     try:
-        return KernelMatvec.of(kernel_form(kernel, X, Z), q)
+        return KernelMatvec.of(kernel_form(kernel, left, right), q)
     except NotElementwise:
         # The pass `map_to_batch` leaves a loop with this name as it is.
         return scan_map(
             lambda x, Z, q: pt.dot(kernel(x[None, :], Z)[0], q),
-            sequences=[X],
-            non_sequences=[Z, q],
+            sequences=[left],
+            non_sequences=[right, q],
             return_updates=False,
             name="rows",
         )
@@ -97,7 +99,7 @@ def kernel_form(kernel: Kernel, X: Graph, Z: Graph, *, centred: bool = True) -> 
     A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")
     (K,) = lift([kernel(A, B)])
     form = factor(K if centred else without_centring(K))
-    return form if X is A else _replace(form, {A: X, B: Z})
+    return _replace(form, {A: X, B: Z})
 
 
 def _replace(form: KernelForm, swaps: dict) -> KernelForm:
@@ -116,7 +118,7 @@ def _is_sparse(X):
     return isinstance(getattr(X, "type", None), SparseTensorType)
 
 
-def _points(X):
+def _points(X: Any) -> Any:
     if hasattr(X, "tocsr") and not _is_sparse(X):
         X = csr_matrix(X)
         if not X.has_canonical_format:  # add up duplicate entries, in a copy
@@ -154,8 +156,7 @@ def _sparse_matvec(kernel, X, Z, q):
     data += clone_replace(list(form.numbers), like, rebuild_strict=False)
     hs = [channel.h for channel in form.channels]
     counts = len(form.rows), len(form.columns), len(form.numbers)
-    product: Any = KernelMatvec(form.epilogue, hs, *counts, [storage] * len(hs))(*data, q)
-    return product
+    return KernelMatvec(form.epilogue, hs, *counts, [storage] * len(hs))(*data, q)
 
 
 def _per_row(vector, sides, hint):

@@ -86,11 +86,12 @@ class StepFunctions:
         self.mode, self.memory, self.dtype = mode, memory, dtype
         variable = objective.variable
         i, *row = _row(objective, solver)
-        graphs = [objective.value, *objective.bounds, *row]
-        fresh = [v.type(name=v.name) for v in (variable, *given)]
+        graphs: Any = [objective.value, *objective.bounds, *row]
+        fresh: list[Any] = [v.type(name=v.name) for v in (variable, *given)]
         graphs = clone_replace(graphs, dict(zip((variable, *given), fresh, strict=True)))
-        graphs, fresh = _typed(graphs, fresh, dtype)
-        self.lam, *self.given = fresh
+        graphs, fresh = _retyped(graphs, fresh, dtype)
+        self.lam: Graph = fresh[0]
+        self.given: list[Graph] = fresh[1:]
         value, *bounds = graphs[: len(graphs) - len(row)]
         self.objective = objective.with_graphs(value, self.lam, bounds, (i, graphs[-1]) if row else None)
         first, *vectors = solver.init(self.objective, self.lam)
@@ -123,7 +124,7 @@ class StepFunctions:
 
     def _largest(self, graphs, shapes):
         """Return the bytes of the largest array, for variables of these shapes."""
-        variables = [self.lam, *self.given]
+        variables: list[Any] = [self.lam, *self.given]
         # A length of 1 stays unknown unless the type has it: in a loop of the graphs it would be another type.
         known = [
             tuple(n if n != 1 else old for n, old in zip(shape, v.type.shape, strict=True))
@@ -201,7 +202,7 @@ class StepFunctions:
             graphs = value_and_grad(self.objective.value, self.lam)
             graphs, inputs = retype(graphs, "float64")
             graphs = graphs if fits else tile(graphs)
-            given = [inputs.get(v, v) for v in (self.lam, *self.given)]
+            given: list[Any] = [inputs.get(v, v) for v in (self.lam, *self.given)]
             compiled = function(given, graphs, mode=self.mode, memory=math.inf)
             self._functions["exact", fits] = compiled, [v.dtype for v in given]
         compiled, dtypes = self._functions["exact", fits]
@@ -209,12 +210,15 @@ class StepFunctions:
         return float(W), np.asarray(g)
 
 
-def _row(objective, solver):
+def _row(objective: Objective, solver: Any) -> tuple:
     """Return (i, row i of the Hessian) for a solver that updates row by row, else an unused index."""
-    return objective.row if getattr(solver, "by_rows", False) else (pt.lscalar("i"),)
+    if not getattr(solver, "by_rows", False):
+        return (pt.lscalar("i"),)
+    assert objective.row is not None, f"{objective!r} has no rows"
+    return objective.row
 
 
-def _typed(graphs, variables, dtype):
+def _retyped(graphs: list, variables: list, dtype: str) -> tuple[list, list]:
     """Return the graphs and their variables in a floating type."""
     if all(v.dtype == dtype for v in variables if v.dtype.startswith("float")):
         return graphs, variables

@@ -1,11 +1,11 @@
 """Floating types of graphs: `retype` computes a graph in another type, `widen` in float64 despite narrow constants."""
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false, reportReturnType=false
 # PyTensor's types do not say that graphs are tensors, nor that a reduction's class fixes its scalar Op.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytensor.scalar as ps
 import pytensor.tensor as pt
@@ -20,6 +20,8 @@ from symsvm.graphs.structure import inner_graph, is_literal, scalar_constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytensor.graph.basic import Variable
 
     from symsvm._lib.types import Graph
 
@@ -51,7 +53,7 @@ _VALUES = {
 _VIEWS = _VALUES.keys() - {"Blockwise", "CumOp", "Dot", "LogSoftmax", "Shape", "Softmax"}
 
 
-def widen(graphs: Sequence[Graph]) -> list[Graph]:
+def widen(graphs: Sequence[Variable]) -> list[Graph]:
     """Return the graphs computed in float64 (int64) where only a Python number makes a part float32 (int8).
 
     PyTensor gives a Python number the smallest type that holds it: 2.0 is a float32 and 2 an int8. So sqrt(2) has only
@@ -180,8 +182,8 @@ def _loop(loop, inputs, outputs):
 
 
 def retype(
-    graphs: Sequence[Graph], dtype: str, given: dict[Graph, Graph] | None = None
-) -> tuple[list[Graph], dict[Graph, Graph]]:
+    graphs: Sequence[Variable], dtype: str, given: dict[Any, Any] | None = None
+) -> tuple[list[Graph], dict[Any, Graph]]:
     """Return the graphs computed in another floating type, and the inputs that replace the floating ones.
 
     `given` maps variables to their replacements. Other floating inputs and constants are replaced by new ones.

@@ -1,5 +1,8 @@
 """Questions about graphs: which axes vary, which inputs and numbers they have, whether two are the same computation."""
 
+# pyright: reportAttributeAccessIssue=false, reportReturnType=false
+# PyTensor's types do not say which variables are tensors or constants.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -41,7 +44,7 @@ def is_elemwise(variable: Variable, *scalar_ops: type[ps.ScalarOp]) -> bool:
 
 def inner_graph(op: Op) -> tuple[list, list]:
     """Return the inputs and outputs of the graph inside an Op (a Scan, an OpFromGraph), for use in other graphs."""
-    inner = op.fgraph  # pyright: ignore[reportAttributeAccessIssue]
+    inner = op.fgraph
     if hasattr(inner, "unfreeze"):  # from PyTensor 3.1 on it is frozen
         inner = inner.unfreeze()
     return inner.inputs, inner.outputs
@@ -61,12 +64,12 @@ def _source(variable):
     return variable
 
 
-def varying_axes(variable: Graph) -> set[int]:
+def varying_axes(variable: Variable) -> set[int]:
     """Return the axes along which a variable is not known to have length 1."""
     return {i for i, length in enumerate(variable.type.shape) if length != 1}
 
 
-def select_axes(variable: Graph, axes: tuple[int, ...]) -> Graph:
+def select_axes(variable: Variable, axes: tuple[int, ...]) -> Graph:
     """Return the variable with these axes only, in this order; the others must have length 1."""
     node = variable.owner
     if node is not None and isinstance(node.op, DimShuffle):
@@ -81,7 +84,7 @@ def select_axes(variable: Graph, axes: tuple[int, ...]) -> Graph:
 _LITERALS = (0.0, 0.5, 1.0, 2.0)
 
 
-def leaves(graphs: Sequence[Graph]) -> tuple[list, list]:
+def leaves(graphs: Sequence[Variable]) -> tuple[list, list]:
     """Return (variables, numbers) of graphs: inputs and shared variables, and constants that a user may change.
 
     The latter are single floats, except 0, 1/2, 1, 2, their negatives, infinities and exponents. The order of both
@@ -122,14 +125,14 @@ def _is_parameter(constant):
     return not is_literal(constant)
 
 
-def signature(inputs: Sequence[Graph], outputs: Sequence[Graph]) -> Hashable:
+def signature(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Hashable:
     """Return a key of the computation from inputs to outputs: equal for equal computations of other inputs.
 
     >>> x, y = pt.scalars("x", "y")
     >>> signature([x], [2 * x]) == signature([y], [2 * y]), signature([x], [2 * x]) == signature([x], [3 * x])
     (True, False)
     """
-    index = {v: i for i, v in enumerate(inputs)}
+    index: dict[Variable, int] = {v: i for i, v in enumerate(inputs)}
     steps = [tuple(v.type for v in inputs)]
 
     def name(v):

@@ -6,7 +6,7 @@ Each s is a *channel*: with h = a_ik b_jk a product of matrices (GEMM), with h =
 Laplacian kernel. The epilogue e and the functions h are scalar functions that are extracted from the graph of K.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportReturnType=false
 # PyTensor's types do not say that graphs are tensors, nor that a variable with an Op has an owner.
 
 from __future__ import annotations

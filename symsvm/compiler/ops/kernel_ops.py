@@ -32,6 +32,8 @@ from symsvm.compiler.ops.scalar_function import ScalarFunction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytensor.graph.basic import Variable
+
     from symsvm._lib.types import Graph
     from symsvm.compiler.ops.kernel_form import KernelForm
 
@@ -136,7 +138,7 @@ class _PairOp(Op):
         right = [B.type.shape[0] for _, B, _ in channels if not isinstance(B, tuple)]
         return tuple(next((length for length in side if length is not None), None) for side in (left, right))
 
-    def graph(self, inputs: Sequence[Graph]) -> Graph:
+    def graph(self, inputs: Sequence[Variable]) -> Graph:
         """Return the matrix K as a plain graph of the inputs, which must be dense."""
         channels, u, v, theta, _ = self.split(inputs)
         sums = [_channel_sum(h, *channel) for h, channel in zip(self.hs, channels, strict=True)]
@@ -312,7 +314,7 @@ class KernelFeatures(_PairOp):
 
     def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage=None, *, f):
         super().__init__(epilogue, hs, n_rows, n_columns, n_numbers, storage)
-        self.f = f
+        self.f: tuple[int, ScalarFunction] = f
 
     def _output(self, inputs):
         m, _ = self._lengths(inputs)

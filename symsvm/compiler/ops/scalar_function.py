@@ -1,6 +1,6 @@
 """ScalarFunction: a function of numbers, extracted from an elementwise graph and written as source for inner loops."""
 
-# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false, reportReturnType=false
 # PyTensor's types do not say that graphs are tensors.
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class ScalarFunction:
 
     def __init__(self, inputs: Sequence[Graph], output: Graph) -> None:
         fresh = [v.type() for v in inputs]
-        (output,) = clone_replace([output], dict(zip(inputs, fresh, strict=True)))
-        self.inputs, self.output = fresh, output
-        self.dtype = output.dtype
+        (self.output,) = clone_replace([output], dict(zip(inputs, fresh, strict=True)))
+        self.inputs = fresh
+        self.dtype: str = self.output.dtype
         text = self.source([f"x{i}" for i in range(len(fresh))], f"{self.dtype} y")
         self.key = text, tuple(v.dtype for v in fresh)
 

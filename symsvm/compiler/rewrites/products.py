@@ -128,7 +128,7 @@ def _contract(every, axis, ndim):
     return result
 
 
-def factors(variable: Graph) -> list[Graph]:
+def factors(variable: Graph) -> list:
     """Return the factors of a product or quotient, recursively."""
     if is_elemwise(variable, Mul):
         return [f for part in variable.owner.inputs for f in factors(part)]

@@ -165,10 +165,10 @@ class _ExpressionNumbers:
             return self._number((node.op.scalar_op, *(self(v, swap) for v in reversed(node.inputs))))
         return self(variable, swap)
 
-    def _shuffled(self, source, order):
+    def _shuffled(self, source, order: list):
         while source.owner is not None and isinstance(source.owner.op, DimShuffle):
             inner = source.owner.op.new_order
-            order: list[int | str] = ["x" if i == "x" else inner[i] for i in order]
+            order = ["x" if i == "x" else inner[i] for i in order]
             source = source.owner.inputs[0]
         return "shuffled", tuple(order), self(source)
 
