@@ -1,65 +1,93 @@
-"""TiledCrossMatrix: all pairs of two sets of points, for blocks of a kernel's matrix and products with it."""
+"""Kernel matrices between two sets of points, K(x_i, z_j): any block, any product, by four ways of evaluation."""
+
+from __future__ import annotations
 
 import contextlib
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
 
 from symsvm.compiler.ops.kernel_ops import KernelGram, KernelMatvec
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array
+    from symsvm.compiler.ops import Form
+
 __all__ = ["GivenCrossMatrix", "GraphCrossMatrix", "NumpyCrossMatrix", "TiledCrossMatrix"]
 
 # Entries of the largest array inside a tile of a compiled graph, (rows, n, d) for a kernel that subtracts points.
 _TILE = 2**19
-# Multiplications that are not worth another core.
+# Multiplications up to which one core is faster than several.
 _SHORT = 2**24
 
 
-def _fits(array, shape):
-    """The array, if it has this shape: the loops do not look."""
+def _of_shape(array: Array, shape: tuple[int, ...]) -> Array:
+    """The array, if it has this shape: the compiled loops do not check."""
     if array.shape != shape:
         raise ValueError(f"expected an array of shape {shape}, got {array.shape}.")
     return array
 
 
 class TiledCrossMatrix:
-    """All pairs of two sets of points, ready for the loops: any block of K, any product with its columns.
+    """A kernel matrix by the loops that the compiler generates from the kernel's `Form`.
 
-    `rows` and `columns` choose points by index, all of them by default; what is not chosen costs nothing.
+    `rows` and `columns` choose points by index, all of them by default; points that are not chosen cost nothing.
     """
 
-    def __init__(self, form, kinds, data, m, n, *, dtype, is_centred):
+    def __init__(
+        self,
+        form: Form,
+        kinds: tuple[tuple[str, ...], ...],
+        data: Sequence[Any],
+        m: int,
+        n: int,
+        *,
+        dtype: str,
+        is_centred: bool,
+    ):
         self.form, self.kinds, self.data, self.shape, self.dtype = form, kinds, data, (m, n), dtype
         self.is_centred, self.loops = is_centred, {}
 
-    def block(self, rows=None, columns=None, out=None):
+    def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
-        rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
-        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
-        if out.ndim != 2 or len(out) != len(rows) or out.shape[1] < len(columns):  # the loops do not look
-            raise ValueError(f"expected room for {len(rows)} x {len(columns)} numbers, got {out.shape}.")
-        self._run("block", rows, columns, np.empty((0, 0), self.dtype), out)
+        i, j = self._chosen(rows, 0), self._chosen(columns, 1)
+        out = np.empty((len(i), len(j)), self.dtype) if out is None else out
+        if out.ndim != 2 or len(out) != len(i) or out.shape[1] < len(j):  # the compiled loops do not check
+            raise ValueError(f"expected room for {len(i)} x {len(j)} numbers, got {out.shape}.")
+        self._run("block", i, j, np.empty((0, 0), self.dtype), out)
         return out
 
-    def matvec(self, q, rows=None, columns=None, out=None):
+    def matvec(
+        self,
+        q: ArrayLike,
+        rows: ArrayLike | None = None,
+        columns: ArrayLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
         """sum_j K(x_i, z_j) q_j over the chosen j, added to `out` (float64) if it is given."""
-        rows, columns = self._chosen(rows, 0), self._chosen(columns, 1)
-        q = _fits(np.asarray(q), (len(columns), *np.shape(q)[1:]))
+        i, j = self._chosen(rows, 0), self._chosen(columns, 1)
+        q = _of_shape(np.asarray(q), (len(j), *np.shape(q)[1:]))
         right = np.require(np.atleast_2d(q.T), dtype=self.dtype, requirements=["C", "W"])
-        total = np.zeros((len(rows), *q.shape[1:])) if out is None else _fits(out, (len(rows), *q.shape[1:]))
-        self._run("matvec", rows, columns, right, total[:, None] if q.ndim == 1 else total)
+        total = np.zeros((len(i), *q.shape[1:])) if out is None else _of_shape(out, (len(i), *q.shape[1:]))
+        self._run("matvec", i, j, right, total[:, None] if q.ndim == 1 else total)
         return total
 
-    def _chosen(self, index, axis):
+    def _chosen(self, index: ArrayLike | None, axis: int) -> Array:
         if index is None:
             return np.arange(self.shape[axis])
-        index = np.require(index, dtype="int64", requirements=["C", "W"])
-        if index.size and not 0 <= index.min() <= index.max() < self.shape[axis]:
-            raise IndexError(f"indices must be from 0 to {self.shape[axis] - 1}, got {index.min()} to {index.max()}.")
-        return index
+        chosen = np.require(index, dtype="int64", requirements=["C", "W"])
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < self.shape[axis]:
+            least, most = chosen.min(), chosen.max()
+            raise IndexError(f"indices must be from 0 to {self.shape[axis] - 1}, got {least} to {most}.")
+        return chosen
 
-    def _run(self, want, rows, columns, q, out):
+    def _run(self, want: str, rows: Array, columns: Array, q: Array, out: Array) -> None:
         from symsvm._lib.threads import exclusive, single_core  # Numba is loaded when it is first needed
         from symsvm.compiler.ops.tiles import compile_tiles
 
@@ -73,16 +101,16 @@ class TiledCrossMatrix:
             self.loops[want](rows, columns, *self.data, q, out)
 
     @functools.cached_property
-    def _cost(self):
-        """About how many multiplications an entry costs: its features, and as much as ten for the rest."""
+    def _cost(self) -> float:
+        """The approximate multiplications of an entry: its features, and ten for the rest."""
         entries = sum(np.size(array) for array in self.data if np.ndim(array))
         return 10 + entries / (2 * max(1, *self.shape))
 
 
 class NumpyCrossMatrix(TiledCrossMatrix):
-    """The same in NumPy, without compiled loops."""
+    """The same in NumPy, without compiled loops: for a few points."""
 
-    def _run(self, want, rows, columns, q, out):
+    def _run(self, want: str, rows: Array, columns: Array, q: Array, out: Array) -> None:
         form = self.form
         op = KernelGram if want == "block" else KernelMatvec
         hs = [channel.h for channel in form.channels]
@@ -99,12 +127,12 @@ class NumpyCrossMatrix(TiledCrossMatrix):
 
 
 class GivenCrossMatrix:
-    """All pairs of points that stand for rows of a given matrix."""
+    """A part of a given matrix: points are the numbers of its rows and columns."""
 
-    def __init__(self, gram, A, B, dtype):
+    def __init__(self, gram: Array, A: Array, B: Array, dtype: str):
         self.gram, self.A, self.B, self.shape, self.dtype = gram, A, B, (len(A), len(B)), dtype
 
-    def block(self, rows=None, columns=None, out=None):
+    def block(self, rows: Array | None = None, columns: Array | None = None, out: Array | None = None) -> Array:
         """K_ij for the chosen i and j, in the first columns of `out` if it is given."""
         A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
         K = self.gram[np.ix_(A, B)].astype(self.dtype)
@@ -113,7 +141,9 @@ class GivenCrossMatrix:
         out[:, : K.shape[1]] = K
         return out
 
-    def matvec(self, q, rows=None, columns=None, out=None):
+    def matvec(
+        self, q: ArrayLike, rows: Array | None = None, columns: Array | None = None, out: Array | None = None
+    ) -> Array:
         """sum_j K_ij q_j over the chosen j, added to `out` if it is given."""
         total = self.block(rows, columns) @ np.asarray(q, dtype=self.dtype)
         if out is None:
@@ -123,17 +153,18 @@ class GivenCrossMatrix:
 
 
 class GraphCrossMatrix:
-    """All pairs of two sets of points, from the compiled graph of the kernel, a tile of rows at a time.
+    """A kernel matrix from the compiled graph of the kernel, a tile of rows at a time.
 
     `compiled(name, build)` is the function of (A, B, further inputs) of a graph over the matrix of pairs: `build(K)`
     returns the further inputs and the graph.
     """
 
-    def __init__(self, compiled, A, B, dtype):
-        self.compiled, self.shape, self.dtype = compiled, (len(A), len(B)), dtype
+    def __init__(self, compiled: Callable[..., Callable[..., Array]], A: ArrayLike, B: ArrayLike, dtype: str):
+        self.compiled, self.dtype = compiled, dtype
         self.A, self.B = (np.asarray(side, dtype=dtype) for side in (A, B))
+        self.shape = len(self.A), len(self.B)
 
-    def block(self, rows=None, columns=None, out=None):
+    def block(self, rows: Array | None = None, columns: Array | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
         K = self._tiled("block", lambda K: ([], K), rows, columns)
         if out is None:
@@ -141,7 +172,9 @@ class GraphCrossMatrix:
         out[:, : K.shape[1]] = K
         return out
 
-    def matvec(self, q, rows=None, columns=None, out=None):
+    def matvec(
+        self, q: ArrayLike, rows: Array | None = None, columns: Array | None = None, out: Array | None = None
+    ) -> Array:
         """sum_j K(x_i, z_j) q_j over the chosen j, added to `out` if it is given."""
         q = np.asarray(q, dtype=self.dtype)
         given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
@@ -151,8 +184,8 @@ class GraphCrossMatrix:
         out += total
         return out
 
-    def _tiled(self, name, build, rows, columns, *more):
+    def _tiled(self, name: str, build: Callable, rows: Array | None, columns: Array | None, *more: Array) -> Array:
         A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
         f, step = self.compiled(name, build), max(1, _TILE // max(1, B.size))
-        starts = range(0, max(1, len(A)), step)  # one at least, for the shape
+        starts = range(0, max(1, len(A)), step)  # at least one, for the shape
         return np.concatenate([f(A[i : i + step], B, *more) for i in starts])

@@ -1,6 +1,9 @@
-"""KernelEvaluator: numbers from a kernel and points, in tiles of bounded memory."""
+"""The evaluation of one kernel on given points, in tiles of bounded memory."""
+
+from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -16,14 +19,25 @@ from symsvm.evaluation.cross_matrix import GivenCrossMatrix, GraphCrossMatrix, N
 from symsvm.graphs.structure import signature
 from symsvm.kernels import Precomputed
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytensor.compile.mode import Mode as PyTensorMode
+
+    from symsvm._lib.types import Array, Graph, Points
+    from symsvm.compiler.ops import Form
+    from symsvm.kernels import Kernel
+
+    CrossMatrix = TiledCrossMatrix | GivenCrossMatrix | GraphCrossMatrix
+
 __all__ = ["KernelEvaluator"]
 
-# Python calls NumPy: sums over points are not worth a compilation, nor what PyTensor's other modes import.
+# NumPy by Python: sums over points are not worth a compilation, nor what PyTensor's other modes import.
 _PLAIN = Mode("py", "fast_compile")
-# Rows of sparse points that are written out at a time.
-_ROWS = 1024
-# Bytes of a Gram matrix that is kept for many products.
-_KEEP = 2**29
+# Rows of sparse points that are made dense at a time.
+_DENSE_ROWS = 1024
+# Bytes of a Gram matrix that is held for many products.
+_OPERATOR_BYTES = 2**29
 
 
 class KernelEvaluator:
@@ -39,71 +53,73 @@ class KernelEvaluator:
     [[5.0, 11.0], [11.0, 25.0]]
     """
 
-    def __init__(self, kernel, *, dtype="float64", mode=None):
+    def __init__(self, kernel: Kernel, *, dtype: str = "float64", mode: str | PyTensorMode | None = None):
         self.kernel, self.dtype, self._mode = kernel, dtype, resolve_mode(mode)
         self._symbols = _symbols(kernel, dtype)
 
     @functools.cached_property
-    def _values(self):
-        """The numbers in the kernel, in the order of the inputs that they are."""
+    def _values(self) -> list[Array]:
+        """The numbers in the kernel, in the order of their inputs."""
         values = []
         self.kernel.lift(lambda name, value: values.append(np.asarray(value, dtype="float64")))
         return values
 
-    def block(self, A, B):
+    def block(self, A: Points, B: Points) -> Array:
         """The matrix K(a_i, b_j), (n_A, n_B)."""
         return self.between(A, B).block()
 
-    def matvec(self, A, B, q):
+    def matvec(self, A: Points, B: Points, q: Array) -> Array:
         """The vector sum_j K(a_i, b_j) q_j, (n_A,), or one column for each of q (n_B, p), without the matrix."""
         return self.between(A, B).matvec(q)
 
-    def operator(self, X):
-        """The function v -> K(X, X) v, for many v: it keeps the matrix where that fits, else computes it each time."""
+    def operator(self, X: Points) -> Callable[[Array], Array]:
+        """The function v -> K(X, X) v for many v; the matrix is held where it fits, else computed each time."""
         pairs = self.between(X, X)
-        if X.shape[0] ** 2 * np.dtype(self.dtype).itemsize > _KEEP:
+        if _count(X) ** 2 * np.dtype(self.dtype).itemsize > _OPERATOR_BYTES:
             return pairs.matvec
         K = pairs.block()
         return lambda v: K @ v
 
-    def between(self, A, B):
-        """Bind two sets of points, dense or CSR, for many blocks and products; see `TiledCrossMatrix`."""
+    def between(self, A: Points, B: Points) -> CrossMatrix:
+        """The kernel matrix between two sets of points, dense or CSR, for many blocks and products."""
         if isinstance(self.kernel, Precomputed) and not is_symbolic(self.kernel.gram):
             rows, columns = (np.asarray(side)[:, 0].astype("int64") for side in (A, B))
             return GivenCrossMatrix(np.asarray(self.kernel.gram), rows, columns, self.dtype)
-        small = np.shape(A)[0] * np.shape(B)[0] < SMALL_MATRIX
+        small = _count(A) * _count(B) < SMALL_MATRIX
         if small or self._mode is not get_mode("NUMBA"):
-            A, B = (_written(A),) * 2 if A is B else (_written(A), _written(B))
+            A, B = (_dense(A),) * 2 if A is B else (_dense(A), _dense(B))
         is_centred = not (hasattr(A, "tocsr") or hasattr(B, "tocsr"))
         form = self._symbols.form(is_centred) if self._mode is get_mode("NUMBA") else None
         if form is None:
-            return GraphCrossMatrix(self._compiled, _written(A), _written(B), self.dtype)
+            return GraphCrossMatrix(self._compiled, _dense(A), _dense(B), self.dtype)
         # For a few points NumPy is done before any loop is compiled.
-        return self._pairs(NumpyCrossMatrix if small else TiledCrossMatrix, is_centred, *self._bind(form, A, B))
+        return self._tiled(NumpyCrossMatrix if small else TiledCrossMatrix, is_centred, *self._bind(form, A, B))
 
-    def _pairs(self, kind, is_centred, *bound):
-        """TiledCrossMatrix of a kind, with the loops that others of the same form and storage have compiled."""
-        pairs = kind(self._symbols.form(is_centred), *bound, dtype=self.dtype, is_centred=is_centred)
+    def _tiled(self, kind: type[TiledCrossMatrix], is_centred: bool, *bound: Any) -> TiledCrossMatrix:
+        """A matrix with the loops that others of the same form and storage have compiled."""
+        form = self._symbols.form(is_centred)
+        assert form is not None
+        pairs = kind(form, *bound, dtype=self.dtype, is_centred=is_centred)
         pairs.loops = self._symbols.loops.setdefault((is_centred, pairs.kinds), {})
         return pairs
 
-    def like(self, pairs):
-        """The same pairs in the type of this oracle, from those that another one of the same kernel has bound."""
+    def like(self, pairs: CrossMatrix) -> CrossMatrix:
+        """The same matrix in the type of this evaluator, from that of another evaluator of the same kernel."""
         if isinstance(pairs, TiledCrossMatrix):
             bound = pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape
-            return self._pairs(type(pairs), pairs.is_centred, *bound)
+            return self._tiled(type(pairs), pairs.is_centred, *bound)
         if isinstance(pairs, GraphCrossMatrix):
             return GraphCrossMatrix(self._compiled, pairs.A, pairs.B, self.dtype)
         return GivenCrossMatrix(pairs.gram, pairs.A, pairs.B, self.dtype)
 
-    def _compiled(self, name, build):
-        """The function of (A, B, further inputs) of a graph over the matrix of pairs, compiled under this name."""
+    def _compiled(self, name: str, build: Callable) -> Callable[..., Array]:
+        """The function of (A, B, further inputs) of a graph over the matrix of pairs, cached under this name."""
         inputs, output = build(self._symbols.gram)
         compiled = self._symbols.function(name, output, self._mode, inputs)
         return lambda *given: np.asarray(compiled(*given, *self._values))
 
-    def _bind(self, form, A, B):
-        """The storage of a form's channels, and the numbers in it for these points."""
+    def _bind(self, form: Form, A: Any, B: Any) -> tuple[tuple, list[Any], int, int]:
+        """The storage of a form's channels, and its numbers for these points."""
         same = A is B
         A = _stored(A, self.dtype)
         B = A if same else _stored(B, self.dtype)
@@ -124,7 +140,7 @@ class KernelEvaluator:
         data += [value if value.ndim else number(value) for value in values]
         return tuple(kinds), data, A.shape[0], B.shape[0]
 
-    def _evaluate(self, form, A, B):
+    def _evaluate(self, form: Form, A: Any, B: Any) -> list[Any]:
         """The values of the parts of a form."""
         parts, where, compiled = self._symbols.parts(form, A is B)
         if hasattr(A, "tocsr") or hasattr(B, "tocsr"):
@@ -135,22 +151,27 @@ class KernelEvaluator:
         given = {self._symbols.A: A, self._symbols.B: B}
         return [given[v] if v in given else results[i] for v, i in zip(parts, where, strict=True)]
 
-    def _in_rows(self, compiled, A, B):
-        """The parts of sparse points, written out some rows at a time: vectors have one value a row."""
+    def _in_rows(self, compiled: Callable, A: Any, B: Any) -> list[Array]:
+        """The parts of sparse points, made dense some rows at a time: vectors have one value for each row."""
         results = []
-        for i in range(0, max(1, A.shape[0], B.shape[0]), _ROWS):
-            tiles = [_written(side[i : i + _ROWS]) for side in ((A,) if A is B else (A, B))]
+        for i in range(0, max(1, A.shape[0], B.shape[0]), _DENSE_ROWS):
+            tiles = [_dense(side[i : i + _DENSE_ROWS]) for side in ((A,) if A is B else (A, B))]
             results.append(compiled(tiles[0], tiles[-1], *self._values))
         return [np.concatenate(v) if v[0].ndim and v[0].shape[0] != 0 else v[0] for v in zip(*results, strict=True)]
 
 
-def _written(side):
+def _count(side: Any) -> int:
+    """The number of points."""
+    return np.shape(side)[0]
+
+
+def _dense(side: Any) -> Array:
     """The points as a dense array."""
     return side.toarray() if hasattr(side, "tocsr") else side
 
 
-def _cast(data, dtype):
-    """The same arrays and numbers in another type; indices are left alone, and what was one array is one again."""
+def _cast(data: Sequence[Any], dtype: str) -> list[Any]:
+    """The same arrays and numbers in another type; indices stay as they are, and one array stays one."""
     made = {}
     for value in data:
         if id(value) not in made:
@@ -159,14 +180,17 @@ def _cast(data, dtype):
     return [made[id(value)] for value in data]
 
 
-def _stored(side, dtype):
-    return side.tocsr().astype(dtype) if hasattr(side, "tocsr") else _dense(side, dtype)
+def _stored(side: Any, dtype: str) -> Any:
+    """The points in a type, dense or CSR as they are."""
+    if hasattr(side, "tocsr"):
+        return side.tocsr().astype(dtype)
+    return np.require(side, dtype=dtype, requirements=["C", "W"])
 
 
 class _Symbols:
     """The graphs of a kernel over two sets of points, and what was compiled from them, for all its numbers."""
 
-    def __init__(self, kernel, dtype):
+    def __init__(self, kernel: Kernel, dtype: str):
         self.A, self.B = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
         self.hyper = []
         self.kernel = kernel.lift(self._input)
@@ -177,11 +201,11 @@ class _Symbols:
         return self.hyper[-1]
 
     @functools.cached_property
-    def gram(self):
+    def gram(self) -> Graph:
         """The graph of the matrix of pairs."""
         return self.kernel(self.A, self.B)
 
-    def form(self, centred):
+    def form(self, centred: bool) -> Form | None:
         """The form of the kernel, None if it has none."""
         if centred not in self._forms:
             try:
@@ -190,8 +214,8 @@ class _Symbols:
                 self._forms[centred] = None
         return self._forms[centred]
 
-    def parts(self, form, same):
-        """The arrays that the loops are given: their graphs, where each is among the results, what computes these.
+    def parts(self, form: Form, same: bool) -> tuple[list[Graph], list[Any], Callable]:
+        """The inputs of the loops: their graphs, the index of each among the results, the function of these.
 
         Where both sets of points are the same, so are most arrays of one and of the other: they are computed once.
         """
@@ -208,7 +232,7 @@ class _Symbols:
             self._parts[key] = parts, where, compiled
         return self._parts[key]
 
-    def function(self, name, output, mode, inputs=()):
+    def function(self, name: str, output: Graph, mode: PyTensorMode, inputs: Sequence[Graph] = ()) -> Callable:
         """The compiled function of (A, B, the inputs, the hyper-parameters)."""
         key = name, mode
         if key not in self._functions:
@@ -220,12 +244,8 @@ class _Symbols:
 _SYMBOLS = {}
 
 
-def _symbols(kernel, dtype):
+def _symbols(kernel: Kernel, dtype: str) -> _Symbols:
     key = kernel.key, dtype
     if key not in _SYMBOLS:
         _SYMBOLS[key] = _Symbols(kernel, dtype)
     return _SYMBOLS[key]
-
-
-def _dense(points, dtype):
-    return np.require(points, dtype=dtype, requirements=["C", "W"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,11 +46,13 @@ class LocalKernelMatrix:
     is_exact : whether all is float64, since the points are few and the whole matrix is computed at the first call.
     """
 
+    X: Any
+
     def __init__(self, kernel: Kernel, X: Points, *, mode: str | None = None):
         self.kernel, self.X, self._mode = kernel, X, mode
-        self.m, self.entries = X.shape[0], 0
+        self.m, self.entries = self.X.shape[0], 0
         self._points = _sparse_if_thin(X)
-        self.width = self._points.nnz / self.m if hasattr(self._points, "tocsr") else X.shape[1]
+        self.width = self._points.nnz / self.m if hasattr(self._points, "tocsr") else self.X.shape[1]
         self.is_exact = self.m <= SMALL_PROBLEM
         self._blocks, self._starts = [], np.zeros(0, dtype="int64")  # cached diagonal blocks, and where they begin
 
@@ -153,7 +155,7 @@ class LocalKernelMatrix:
             yield a if a == b else None, some, these
 
 
-def _sparse_if_thin(X: Points) -> Points:
+def _sparse_if_thin(X: Any) -> Any:
     """The points as CSR where most features of dense ones are 0: sums then run over the others."""
     is_wide = X.shape[1] >= _SPARSE_FEATURES
     if hasattr(X, "tocsr") or not is_wide or np.count_nonzero(X) > _SPARSE_DENSITY * X.size:

@@ -1,4 +1,4 @@
-"""Compiled loops over a symmetric matrix that is held: mirror it, gather blocks, multiply."""
+"""Compiled loops over a symmetric matrix in memory: mirror it, gather blocks, multiply."""
 
 import numpy as np
 from numba import njit, prange
@@ -22,7 +22,7 @@ def mirror_columns(K, low, high, first, last):
 @njit(cache=True, parallel=True, nogil=True)
 def mirror(K, low, high):
     """K_ji = K_ij for the rows i from low to high and the columns j before low."""
-    if (high - low) * low < 2**20:  # threads have to be worth their while
+    if (high - low) * low < 2**20:  # too little work for threads
         mirror_columns(K, low, high, 0, low)
     else:
         for t in prange((low + 63) // 64):
@@ -40,8 +40,8 @@ def _gather_row(K, r, columns, target):
 @exclusive
 @njit(cache=True, parallel=True, nogil=True)
 def gather(K, rows, columns, out):
-    """out_ij = K of the chosen rows and columns, of a symmetric K that is there left of its diagonal only."""
-    if len(rows) * len(columns) < 2**18:  # threads have to be worth their while
+    """out_ij = K of the chosen rows and columns, of a symmetric K of which only the lower triangle is there."""
+    if len(rows) * len(columns) < 2**18:  # too little work for threads
         for i in range(len(rows)):
             _gather_row(K, rows[i], columns, out[i])
     else:
