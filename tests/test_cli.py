@@ -214,7 +214,7 @@ def test_malformed_standard_input(home):
     bad = run("predict", home / "three.symsvm", "-", stdin="1,2\n3,x\n", code=3).err
     assert bad.startswith("error: standard input, line 2: column 2 holds 'x', which is not a number;")
     assert "standard input: its gzip stream is damaged" in run("train", "-", stdin=b"\x1f\x8b00", code=3).err
-    assert "standard input: it holds no points" in run("train", "-", stdin="", code=3).err
+    assert "standard input: the file has no points" in run("train", "-", stdin="", code=3).err
     assert "only one of the files can be '-'" in run("train", "-", "--test", "-", stdin="", code=2).err
 
 

@@ -198,7 +198,7 @@ def _check_values(file: Path, X: Any, y: Array | None) -> None:
     from symsvm.io.data import DataError
 
     if not X.shape[1]:
-        raise DataError(file, "it holds labels and no features.")
+        raise DataError(file, "the file has labels and no features.")
     if y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
         raise DataError(file, f"the label of row {int(np.argmin(np.isfinite(y))) + 1} is not a finite number.")
 
