@@ -1,4 +1,4 @@
-"""Pictures in the style of scikit-learn's displays. (Public names of `symsvm.plot`.)"""
+"""Plots in the style of scikit-learn's displays: the public names of `symsvm.inspection.plot`."""
 
 from symsvm.inspection.plot import *  # noqa: F403
 from symsvm.inspection.plot import __all__ as __all__

@@ -1,4 +1,4 @@
-"""The comparison: every algorithm is judged by one yardstick, and the findings say what the figures say."""
+"""The comparison: all algorithms are judged by the primal objective, and claims are checked against the numbers."""
 
 import dataclasses
 import importlib
@@ -35,18 +35,18 @@ def test_no_entry_is_below_the_optimum_and_exact_ones_are_there(written):
     assert {e.algorithm for e in entries} == set(FEW)
 
 
-def test_a_report_has_a_row_an_entry_and_pictures(written):
+def test_a_report_has_a_row_for_each_entry_and_plots(written):
     entries, directory, shown = written
     text = (directory / "report.md").read_text(encoding="utf-8")
     assert sum(line.startswith(("| hinge", "| squared", "| epsilon")) for line in text.splitlines()) == len(entries)
     for name in ("boundaries", "tubes", "convergence"):
         assert (directory / f"{name}.png").stat().st_size > 5000
         assert f"({name}.png)" in text
-    assert "What the seeds found" in "".join(shown)
+    assert "Claims of the source documents" in "".join(shown)
     assert table(entries[:1]).count("\n") == 2
 
 
-def test_findings_follow_the_figures(written):
+def test_claims_are_checked_against_the_numbers(written):
     entries, _, _ = written
     slow = [dataclasses.replace(e, seconds=9.0) if e.algorithm == "libsvm" else e for e in entries]
     fast = [dataclasses.replace(e, seconds=1e-9) if e.algorithm == "libsvm" else e for e in entries]
@@ -56,11 +56,11 @@ def test_findings_follow_the_figures(written):
     assert "holds (" in sentence
     relaxed = dataclasses.replace(entries[0], algorithm="adagrad on the Lagrangian dual", vectors=1.0)
     (sentence,) = [s for s in findings([*entries, relaxed]) if s.startswith("The Lagrangian")]
-    assert "support vectors: holds (overlapping 100 %" in sentence
+    assert "support vectors (Meoli, 2021): holds (overlapping 100 %" in sentence
     assert findings([]) == []
 
 
-# The problems that are made of a named set.
+# The problems that use a named data set.
 FILES = {"housing": "housing_scale", "housing-linear": "housing_scale", "svmguide1": "svmguide1"}
 
 
@@ -68,7 +68,7 @@ FILES = {"housing": "housing_scale", "housing-linear": "housing_scale", "svmguid
     ("name", "source"),
     [(name, source) for name in PROBLEMS for source in (sources(FILES[name]) if name in FILES else ("no file",))],
 )
-def test_problems_are_what_a_machine_can_be_trained_on(name, source, monkeypatch, tmp_path):
+def test_problems_are_valid_training_sets(name, source, monkeypatch, tmp_path):
     if name in FILES:
         use(source, FILES[name], tmp_path, monkeypatch)
     one = problem(name)
@@ -82,17 +82,17 @@ def test_problems_are_what_a_machine_can_be_trained_on(name, source, monkeypatch
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["NUMBA", "JAX"])
-def test_every_algorithm_comes_near_the_optimum(mode):
+def test_every_algorithm_gets_close_to_the_optimum(mode):
     for name in ("overlapping", "sine"):
         entries = list(contest(problem(name), time_limit=20.0, mode=mode))
         assert {info.name for info in list_solvers("dual")} <= {e.algorithm for e in entries}
         for e in entries:
             assert e.excess >= -1e-8, e
-            assert e.excess < 0.1 or e.algorithm == "perceptron", e  # which minimises something else
+            assert e.excess < 0.1 or e.algorithm == "perceptron", e  # which minimises another objective
 
 
 @pytest.mark.slow
-def test_the_example_draws_the_ways_of_solvers(tmp_path, monkeypatch):
+def test_the_example_draws_the_trajectories_of_solvers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")
     importlib.import_module("compare").main(["--problems", "four", "--time-limit", "1", "--to", str(tmp_path)])
     assert (tmp_path / "trajectories.png").stat().st_size > 5000

@@ -180,15 +180,15 @@ def test_what_has_no_contributions():
         contributions(model, x[:3])
     with pytest.raises(ValueError, match="label must be one of 'setosa', 'versicolor', 'virginica', got 'rose'"):
         contributions(model, x, label="rose")
-    with pytest.raises(ValueError, match="label must be left out, for the model has no classes, got 1"):
+    with pytest.raises(ValueError, match="label must be left out, since the model has no classes, got 1"):
         contributions(SVR().fit(X, y), x, label=1)
-    with pytest.raises(ValueError, match="by='features' needs a linear machine"):
+    with pytest.raises(ValueError, match="by='features' needs a linear estimator or kernel"):
         contributions(model, x, by="features")
-    with pytest.raises(ValueError, match="by='support vectors' needs a kernel machine: LinearSVC keeps none"):
+    with pytest.raises(ValueError, match="by='support vectors' needs an estimator with a kernel; LinearSVC stores"):
         contributions(LinearSVC().fit(X, y), x, by="support vectors")
     with pytest.raises(TypeError, match="an estimator of symsvm, got SVC of sklearn"):
         contributions(sklearn.svm.SVC().fit(X, y), x)
-    with pytest.raises(TypeError, match="got a string: the model is not one of texts"):
+    with pytest.raises(TypeError, match="got a string: the model is not a text model"):
         contributions(model, "goal")
     with pytest.raises(TypeError, match="x must be one string"):
         contributions(classifier(), x)

@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, Polynomial, plot
-from symsvm.inspection.plot.canvas import Display
-from symsvm.inspection.plot.support import support_of
+from symsvm.inspection.plot.display import Display, find_support
 from symsvm.tuning import tune
 
 X, Y = make_moons(80, noise=0.2, random_state=0)
@@ -219,7 +218,7 @@ def test_bounds_know_weights_of_samples_and_classes():
         labels = Y + (X[:, 0] > 0.8)
         model = SVC(C=0.5, class_weight={0: 2.0, 1: 1.0, 2: 1.0}, multi_class=multi_class)
         model.fit(X, labels, sample_weight=weight)
-        support = support_of(model, X)
+        support = find_support(model, X)
         expected = 0.5 * weight[support.rows] * np.where(labels[support.rows] == 0, 2.0, 1.0)
         np.testing.assert_allclose(support.bound, expected, rtol=1e-9)
         assert support.bounded.any()
@@ -229,19 +228,19 @@ def test_bounds_know_weights_of_samples_and_classes():
 
 def test_bounds_of_other_libraries_machines():
     theirs = sklearn.svm.SVC(C=2.0, class_weight={0: 0.5}).fit(X, Y)
-    support = support_of(theirs, X)
+    support = find_support(theirs, X)
     np.testing.assert_allclose(support.bound, np.where(Y[support.rows] == 0, 1.0, 2.0))
-    assert np.isnan(support_of(sklearn.svm.NuSVC().fit(X, Y), X).bound).all()
+    assert np.isnan(find_support(sklearn.svm.NuSVC().fit(X, Y), X).bound).all()
 
 
 def test_support_of_linear_machines_is_on_the_wrong_side_of_the_margin():
     model = LinearSVC(loss="hinge", tol=1e-5).fit(X, Y)
-    support = support_of(model, X)
+    support = find_support(model, X)
     margin = np.where(Y, 1, -1) * model.decision_function(X)
     assert set(support.rows) >= set(np.flatnonzero(margin < 1 - 1e-3))
     assert margin[support.rows].max() < 1 + 1e-3
     assert support.bounded.sum() >= np.sum(margin < 1 - 1e-3)
-    assert support_of(model, X + 3.0) is None
+    assert find_support(model, X + 3.0) is None
 
 
 # ---- the tube

@@ -132,9 +132,9 @@ def _compare(names: Sequence[str], directory: str | None, options: Mapping[str, 
 
 def _check_algorithms(algorithms: Iterable[str], problems: Sequence[Problem], mode: str | None) -> None:
     """Raise, before any work, if an algorithm is not one of those for the problems."""
-    from symsvm.inspection.comparison.contestants import contestants
+    from symsvm.inspection.comparison.contest import list_algorithms
 
-    known = dict.fromkeys(name for problem in problems for _, name, _ in contestants(problem, mode))
+    known = dict.fromkeys(name for problem in problems for _, name, _ in list_algorithms(problem, mode))
     for name in algorithms:
         if name not in known:
             raise InvalidUsage(f"there is no algorithm {name!r} for these problems; there are {', '.join(known)}.")

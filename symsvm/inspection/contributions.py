@@ -1,14 +1,16 @@
-"""Contributions: what a decision is made of, term by term.
+"""Contributions: the exact terms of a decision value.
 
-    f(x) = b + sum_j w_j x_j          features (words) of a linear machine
-    f(x) = b + sum_j q_j K(x_j, x)    support vectors of a kernel machine (Eq. 28)
+    f(x) = b + sum_j w_j x_j          features (words) of a linear estimator
+    f(x) = b + sum_j q_j K(x_j, x)    support vectors of an estimator with a kernel (Eq. 28)
 
-Nothing is estimated: the terms add up to the decision, to rounding.
+Nothing is estimated: the terms add up to the decision value, up to rounding.
 """
+
+from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -21,13 +23,27 @@ from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.io.text import is_text
 from symsvm.kernels import Linear
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.base import BaseEstimator
+
+    from symsvm._lib.types import Array, Points
+
 __all__ = ["Contributions", "Term", "contributions"]
 
-_BY = ("features", "support vectors")
+_FEATURES, _SUPPORT_VECTORS = "features", "support vectors"
 
 
 class Term(NamedTuple):
-    """One term: contribution = weight * value, of a feature by its name or of a support vector by its row number."""
+    """One term, contribution = weight * value, of a feature (by name) or a support vector (by row number).
+
+    Attributes
+    ----------
+    name : str or int
+        The feature or the row number.
+    weight, value, contribution : float
+        The numbers.
+    """
 
     name: Any
     weight: float
@@ -37,62 +53,105 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """A decision and its terms, the largest first: decision = intercept + the sum of `contributions`.
+    """A decision value and its terms, the largest first: decision = intercept + the sum of `contributions`.
+
+    The terms are w_j, x_j and w_j x_j for feature j, or q_j, K(x_j, x) and q_j K(x_j, x) for the support vector that
+    was row j of the training points. Terms that are 0 are left out.
 
     Attributes
     ----------
-    label : what a positive decision speaks for: a class, or the first of the two classes of a pair; 1 (an inlier) of a
-        one-class machine; None of a regression.
-    against : the other class of two or of a pair; None where it is the rest.
-    decision, intercept : f(x) and b.
-    names, weights, values, contributions : of the terms: w_j, x_j and w_j x_j for feature j, or q_j, K(x_j, x) and
-        q_j K(x_j, x) for the support vector that was row j of the training points. Terms that are 0 are left out.
-    by : "features" or "support vectors".
-    probability : the calibrated probability of `label`, None where there is none.
+    label : object
+        The class that a positive decision is for: of two classes the second, of a pair the first; 1 (an inlier) for
+        `OneClassSVM`; None for a regression.
+    against : object
+        The other class of two or of a pair; None where it is the rest.
+    decision, intercept : float
+        The values f(x) and b.
+    names, weights, values, contributions : ndarray
+        The terms.
+    by : {"features", "support vectors"}
+        What the terms belong to.
+    probability : float or None
+        The calibrated probability of `label`; None without a calibration.
     """
 
     label: Any
     against: Any
     decision: float
     intercept: float
-    names: np.ndarray
-    weights: np.ndarray
-    values: np.ndarray
-    contributions: np.ndarray
-    by: str
+    names: Array
+    weights: Array
+    values: Array
+    contributions: Array
+    by: Literal["features", "support vectors"]
     probability: float | None = None
 
-    def __len__(self):
-        """The number of terms."""
+    def __len__(self) -> int:
+        """Return the number of terms."""
         return len(self.contributions)
 
-    def top(self, n=10):
-        """The n largest terms, a list of `Term`."""
+    def top(self, n: int = 10) -> list[Term]:
+        """Return the n largest terms.
+
+        Parameters
+        ----------
+        n : int, default 10
+            The number of terms.
+
+        Returns
+        -------
+        list of Term
+            The terms.
+        """
         n = count(n, "n")
         columns = (self.names[:n], self.weights[:n], self.values[:n], self.contributions[:n])
         return [Term(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
-    def remainder(self, n=10):
-        """The sum of the terms that `top(n)` leaves out."""
+    def remainder(self, n: int = 10) -> float:
+        """Return the sum of the terms that `top(n)` leaves out.
+
+        Parameters
+        ----------
+        n : int, default 10
+            The number of terms that `top` returns.
+
+        Returns
+        -------
+        float
+            The sum.
+        """
         return float(self.contributions[count(n, "n") :].sum())
 
 
-def contributions(model, x, *, label=None, by=None):
-    """The exact contributions to the decisions of a fitted model at one point.
+def contributions(
+    model: BaseEstimator,
+    x: ArrayLike | Points,
+    *,
+    label: Any = None,
+    by: Literal["features", "support vectors"] | None = None,
+) -> list[Contributions]:
+    """Return the exact contributions to the decision values of a fitted model at one point.
 
     Parameters
     ----------
-    model : an estimator, or a pipeline that ends with one; terms are of what its other steps make of x.
-    x : one point: a row of numbers, or a string for a model of texts.
-    label : a class, where only its decisions are wanted.
-    by : "features" (of a linear machine or kernel) or "support vectors" (of a kernel machine); None for the first of
-        them that the model has.
+    model : estimator
+        A fitted estimator of symsvm, or a pipeline that ends with one; the terms are those of the transformed point.
+    x : str or array-like of shape (d,) or (1, d)
+        One point: a row of numbers, or a string for a text model.
+    label : object, optional
+        A class, to return its decisions only.
+    by : {"features", "support vectors"}, optional
+        The kind of terms: features (of a linear estimator or kernel) or support vectors (of an estimator with a
+        kernel). By default features where the model has them.
 
     Returns
     -------
-    a list with a `Contributions` for each decision: one for two classes (for the second), a regression or a one-class
-    machine; one a class for each class against the rest; one a pair for pairs of classes. Everything in float64.
+    list of Contributions
+        One for each decision: one for two classes (for the second), for a regression or `OneClassSVM`; one for each
+        class against the rest; one for each pair of classes. Everything is in float64.
 
+    Examples
+    --------
     >>> from symsvm import LinearSVC
     >>> model = LinearSVC(random_state=0).fit([[0.0, 1.0], [1.0, 1.0], [2.0, 3.0]], ["no", "no", "yes"])
     >>> (found,) = contributions(model, [2.0, 0.0])
@@ -101,39 +160,43 @@ def contributions(model, x, *, label=None, by=None):
     >>> bool(abs(found.intercept + found.contributions.sum() - found.decision) < 1e-10)
     True
     """
-    machine = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(machine, LinearSVC | LinearSVR | KernelEstimator):
-        found = f"{type(machine).__name__} of {type(machine).__module__.partition('.')[0]}"
+    estimator: Any = model[-1] if isinstance(model, Pipeline) else model
+    if not isinstance(estimator, LinearSVC | LinearSVR | KernelEstimator):
+        found = f"{type(estimator).__name__} of {type(estimator).__module__.partition('.')[0]}"
         raise TypeError(f"contributions need an estimator of symsvm, got {found}.")
-    x, names = _seen(model, x)
-    check_is_fitted(machine)
-    x = machine.check_points(x, reset=False).astype("float64")
-    by = _way(machine, by)
-    names, weights, values, decisions = (_of_features if by == "features" else _of_vectors)(machine, x, names)
-    rows = zip(_sides(machine), decisions, np.ravel(machine.intercept_), weights, strict=True)
-    calibrated = getattr(machine, "calibration", None) is not None
-    probabilities = machine.calibration_.probabilities(machine.decide(x))[0] if calibrated else None
+    return _contributions(model, estimator, x, label, by)
+
+
+def _contributions(model: Any, estimator: Any, x: Any, label: Any, by: Any) -> list[Contributions]:
+    x, names = _transform(model, x)
+    check_is_fitted(estimator)
+    x = estimator.check_points(x, reset=False).astype("float64")
+    by = _choose_kind(estimator, by)
+    names, weights, values = (_feature_terms if by == _FEATURES else _support_vector_terms)(estimator, x, names)
+    rows = zip(_decision_labels(estimator), _decide(estimator, x), np.ravel(estimator.intercept_), weights, strict=True)
+    calibrated = getattr(estimator, "calibration", None) is not None
+    probabilities = estimator.calibration_.probabilities(estimator.decide(x))[0] if calibrated else None
     found = []
     for (plus, minus, c), decision, intercept, w in rows:
         if label is None or label in (plus, minus):
             p = None if probabilities is None or c is None else float(probabilities[c])
-            terms = _largest_first(names, w, values)
+            terms = _sort_terms(names, w, values)
             found.append(Contributions(plus, minus, float(decision), float(intercept), *terms, by, p))
     if not found:
-        known = getattr(machine, "classes_", np.array([])).tolist()
-        wanted = f"one of {', '.join(map(repr, known))}" if known else "left out, for the model has no classes"
+        known = getattr(estimator, "classes_", np.array([])).tolist()
+        wanted = f"one of {', '.join(map(repr, known))}" if known else "left out, since the model has no classes"
         raise ValueError(f"label must be {wanted}, got {label!r}.")
     return found
 
 
-def _seen(model, x):
-    """The one row that the last step sees, and the names of its features (None for x0, x1, ...)."""
+def _transform(model: Any, x: Any) -> tuple[Any, Any]:
+    """Return x as the row that the final estimator gets, and the names of its features (None for x0, x1, ...)."""
     if is_text(model):
         rows = [x] if isinstance(x, str) else x
         if not isinstance(rows, list | tuple) or len(rows) != 1 or not isinstance(rows[0], str):
-            raise TypeError("x must be one string, for the model is one of texts.")
+            raise TypeError("x must be one string, since the model is a text model.")
     elif isinstance(x, str):
-        raise TypeError("x must be a row of numbers, got a string: the model is not one of texts.")
+        raise TypeError("x must be a row of numbers, got a string: the model is not a text model.")
     else:
         x = x if hasattr(x, "ndim") else np.asarray(x)
         rows = x if x.ndim == 2 else np.reshape(x, (1, -1))
@@ -141,72 +204,81 @@ def _seen(model, x):
             raise ValueError(f"x must be one point, got {rows.shape[0]}.")
     if not isinstance(model, Pipeline):
         return rows, getattr(model, "feature_names_in_", None)
-    before = model[:-1]
-    return before.transform(rows), _names(model, before)
+    steps = model[:-1]
+    return steps.transform(rows), _feature_names(model, steps)
 
 
-def _names(model, before):
-    """What the steps before the machine call its features; scalings leave the names as they are."""
+def _feature_names(model: Any, steps: Any) -> Any:
+    """Return the names of the features after the steps before the final estimator; scalings do not change them."""
     if is_text(model):
-        return before[0].get_feature_names_out()
-    return getattr(before[0] if len(before) else model[-1], "feature_names_in_", None)
+        return steps[0].get_feature_names_out()
+    return getattr(steps[0] if len(steps) else model[-1], "feature_names_in_", None)
 
 
-def _way(machine, by):
-    """What terms there are of."""
-    is_kernel = isinstance(machine, KernelEstimator)
-    linear = not is_kernel or machine.kernel == "linear" or isinstance(machine.kernel, Linear)
-    by = choice(by, "by", _BY) if by is not None else _BY[0] if linear else _BY[1]
-    if by == _BY[0] and not linear:
-        raise ValueError("by='features' needs a linear machine or kernel: this one's terms are its support vectors.")
-    if by == _BY[1] and not is_kernel:
-        raise ValueError(f"by='support vectors' needs a kernel machine: {type(machine).__name__} keeps none.")
+def _choose_kind(estimator: Any, by: str | None) -> str:
+    """Return the kind of terms, checked against what the estimator has."""
+    has_kernel = isinstance(estimator, KernelEstimator)
+    kernel = getattr(estimator, "kernel", "linear")
+    linear = kernel == "linear" or isinstance(kernel, Linear)
+    if by is None:
+        return _FEATURES if linear else _SUPPORT_VECTORS
+    choice(by, "by", (_FEATURES, _SUPPORT_VECTORS))
+    if by == _FEATURES and not linear:
+        raise ValueError(
+            "by='features' needs a linear estimator or kernel; the terms of this one are its support vectors."
+        )
+    if by == _SUPPORT_VECTORS and not has_kernel:
+        raise ValueError(
+            f"by='support vectors' needs an estimator with a kernel; {type(estimator).__name__} stores none."
+        )
     return by
 
 
-def _of_features(machine, x, names):
-    """Names, w (decisions, terms), x_j, and the decisions as the machine makes them."""
-    W = np.atleast_2d(machine.coef_)
+def _feature_terms(estimator: Any, x: Any, names: Any) -> tuple[Array, Array, Array]:
+    """Return names, w (decisions, terms) and x_j of the nonzero features."""
+    W = np.atleast_2d(estimator.coef_)
     columns, values = (x.indices, x.data) if hasattr(x, "tocsr") else (np.flatnonzero(x[0]), x[0][x[0] != 0])
     names = np.array([f"x{j}" for j in columns]) if names is None else np.asarray(names)[columns]
-    return names, W[:, columns], values, _decisions(machine, x)
+    return names, W[:, columns], values
 
 
-def _of_vectors(machine, x, names):
-    """Row numbers of the support vectors, q (decisions, terms), K(x_j, x), and the decisions."""
-    if machine.kernel_ is None:
-        K = x if machine.kernel == "precomputed" else np.asarray(machine.kernel(x, machine.X_fit_))
-        values = K[0, machine.support_]
-    elif len(machine.support_):
-        values = KernelEvaluator(machine.kernel_, mode=machine.mode).block(x, machine._vectors())[0]
+def _support_vector_terms(estimator: Any, x: Any, names: Any) -> tuple[Array, Array, Array]:
+    """Return row numbers, q (decisions, terms) and K(x_j, x) of the support vectors."""
+    if estimator.kernel_ is None:
+        K = x if estimator.kernel == "precomputed" else np.asarray(estimator.kernel(x, estimator.X_fit_))
+        values = K[0, estimator.support_]
+    elif len(estimator.support_):
+        vectors = estimator.support_vectors_.astype("float64", copy=False)
+        values = KernelEvaluator(estimator.kernel_, mode=estimator.mode).block(x, vectors)[0]
     else:
         values = np.empty(0)
-    return machine.support_, machine.decision_coef_.T, values, _decisions(machine, x)
+    return estimator.support_, estimator.decision_coef_.T, values
 
 
-def _decisions(machine, x):
-    """f(x) of each problem, by the way that predictions go."""
-    if isinstance(machine, KernelEstimator):
-        return machine.expansion(x, machine.decision_coef_)[0] + machine.intercept_
-    return np.ravel(machine.expansion(x))
+def _decide(estimator: Any, x: Any) -> Array:
+    """Return f(x) of each binary problem, computed as a prediction computes it."""
+    if isinstance(estimator, KernelEstimator):
+        coef: Any = estimator.decision_coef_  # pyright: ignore[reportAttributeAccessIssue]  # of the subclasses
+        return estimator.expansion(x, coef)[0] + estimator.intercept_  # pyright: ignore[reportAttributeAccessIssue]
+    return np.ravel(estimator.expansion(x))
 
 
-def _sides(machine):
-    """For each decision what it speaks for, what against, and the class whose probability is its own."""
-    if isinstance(machine, OneClassSVM):
+def _decision_labels(estimator: Any) -> list[tuple[Any, Any, int | None]]:
+    """Return for each decision the class it is for, the class against, and the index of its probability."""
+    if isinstance(estimator, OneClassSVM):
         return [(1, -1, None)]
-    if not hasattr(machine, "classes_"):
+    if not hasattr(estimator, "classes_"):
         return [(None, None, None)]
-    classes = machine.classes_.tolist()
+    classes = estimator.classes_.tolist()
     if len(classes) == 2:
         return [(classes[1], classes[0], 1)]
-    if machine.multi_class in ("ovo", "dag"):
+    if estimator.multi_class in ("ovo", "dag"):
         return [(a, b, None) for a, b in itertools.combinations(classes, 2)]
     return [(name, None, c) for c, name in enumerate(classes)]
 
 
-def _largest_first(names, weights, values):
-    """Names, weights, values and their products, by magnitude; without those that are 0."""
+def _sort_terms(names: Array, weights: Array, values: Array) -> tuple[Array, Array, Array, Array]:
+    """Return names, weights, values and their products by magnitude, without those that are 0."""
     products = weights * values
     order = np.argsort(-np.abs(products), kind="stable")
     order = order[products[order] != 0]
