@@ -4,6 +4,7 @@ from os import PathLike
 from typing import TypeAlias
 
 import numpy as np
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array, csr_matrix
 
@@ -15,7 +16,7 @@ Array: TypeAlias = np.ndarray
 Points: TypeAlias = np.ndarray | csr_matrix | csr_array
 # A symbolic expression: an input, a shared variable, or a variable computed from them.
 Graph: TypeAlias = TensorVariable
-# A number, or the graph of one.
-Scalar: TypeAlias = float | TensorVariable
+# A number, or a graph of one; `pytensor.shared` declares that it returns a variable, not a tensor.
+Scalar: TypeAlias = float | Variable
 # The name of a file.
 Path: TypeAlias = str | PathLike[str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symsvm._lib.validation import count, is_symbolic
 from symsvm.kernels.kernel import Kernel, format_parameter
@@ -62,9 +62,10 @@ class Scale(Kernel):
     @property
     def is_psd(self) -> bool | None:
         """As K1 for c > 0, True for c = 0; else nothing is known."""
-        if is_symbolic(self.c) or not self.c >= 0:
+        c: Any = self.c
+        if is_symbolic(c) or not c >= 0:
             return None
-        return self.k1.is_psd or bool(self.c == 0)
+        return self.k1.is_psd or bool(c == 0)
 
     def pair(self, x: Graph, z: Graph) -> Graph:
         return self.scalar("c", x) * self.k1.checked_pair(x, z)

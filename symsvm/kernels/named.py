@@ -72,7 +72,8 @@ class Constant(Kernel):
     @property
     def is_psd(self) -> bool | None:
         """True for c >= 0; else nothing is known."""
-        return None if is_symbolic(self.c) or not self.c >= 0 else True
+        c: Any = self.c
+        return None if is_symbolic(c) or not c >= 0 else True
 
     def pair(self, x: Graph, z: Graph) -> Graph:
         return self.scalar("c", x)
@@ -153,7 +154,8 @@ class Polynomial(Kernel):
     @property
     def is_psd(self) -> bool | None:
         """True for coef0 >= 0 (then no coefficient of the expansion is negative), else False; None for a symbol."""
-        return None if is_symbolic(self.coef0) else bool(self.coef0 >= 0)
+        coef0: Any = self.coef0
+        return None if is_symbolic(coef0) else bool(coef0 >= 0)
 
     def pair(self, x: Graph, z: Graph) -> Graph:
         degree = count(self.degree, "degree of Polynomial", least=1)

@@ -75,7 +75,7 @@ class Certificate:
         )
 
 
-def infeasibility(lam: Array, lower: Any, upper: Any, equality: tuple[Any, Any] | None = None) -> float:
+def infeasibility(lam: Array, lower: Any, upper: Any, equality: tuple[Any, ...] | None = None) -> float:
     """Return the largest violation of a constraint, zero for a feasible point (Eq. 9, 11, 21).
 
     ::
@@ -138,7 +138,7 @@ def certify(
     g: Array,
     lower: Any,
     upper: Any,
-    equality: tuple[Any, Any] | None = None,
+    equality: tuple[Any, ...] | None = None,
     *,
     tol: float,
     is_convex: bool | None = None,
@@ -181,7 +181,7 @@ def rounding_error(size: float, count: int, dtype: Any) -> float:
     return _ROUNDING * np.finfo(dtype).eps * np.sqrt(count) * size
 
 
-def _feasibility_slack(lam: Array, equality: tuple[Any, Any] | None) -> float:
+def _feasibility_slack(lam: Array, equality: tuple[Any, ...] | None) -> float:
     """Return the infeasibility that rounding alone explains: a.lam sums m terms, each rounded in the dtype of lam."""
     if equality is None:
         return 0.0

@@ -10,7 +10,7 @@ clear way to write the problem; `symsvm.compiler.lifting` turns it into code tha
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytensor
@@ -19,12 +19,13 @@ import pytensor.tensor as pt
 from symsvm._lib.validation import points
 from symsvm.objectives.argument_checks import check_kernel, check_labels
 from symsvm.objectives.certificate import certify_svc
-from symsvm.objectives.objective import Objective
+from symsvm.objectives.objective import Objective, shared_variables
 from symsvm.objectives.quadratic_program import QuadraticProgram
 from symsvm.objectives.sums import map_rows, sum_over
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from pytensor.graph.basic import Variable
 
     from symsvm._lib.types import Array, Graph, Points, Scalar
     from symsvm.kernels import Kernel
@@ -169,7 +170,7 @@ class KernelDual(Objective):
         if hasattr(self.X, "tocsr"):
             raise TypeError("graphs over sparse points are not supported: use Decomposition(), or X.toarray().")
         qp = self.program
-        X, p, D = (pytensor.shared(a, name=name) for a, name in ((self.X, "X"), (qp.p, "p"), (qp.diagonal, "D")))
+        X, p, D = shared_variables(X=self.X, p=qp.p, D=qp.diagonal)
         return X, p, D, share_numbers(self.kernel)
 
     @functools.cached_property
@@ -185,10 +186,12 @@ class KernelDual(Objective):
     def row(self) -> tuple[Graph, Graph]:
         """(i, the graph of row i of K + D); variables of the same point have the same row of K."""
         X, _, D, kernel = self._symbols
-        i, copies = pt.lscalar("i"), self.program.n // self.program.m
+        i: Any = pt.lscalar("i")
+        copies = self.program.n // self.program.m
         K_i: Any = map_rows(lambda x: kernel.checked_pair(X[i % X.shape[0]], x), X)
         K_i = K_i if copies == 1 else pt.concatenate([K_i] * copies)
-        return i, pt.inc_subtensor(K_i[i], D[i])
+        K_i = pt.inc_subtensor(K_i[i], D[i])
+        return i, K_i
 
     @functools.cached_property
     def lower(self) -> Any:
@@ -251,11 +254,12 @@ class CSVC(Objective):
 
     problem = "dual"
 
-    def __init__(self, lam: Graph, X: Graph, y: Graph, C: ArrayLike | Graph, kernel: Kernel) -> None:
+    def __init__(self, lam: Variable, X: Variable, y: Variable, C: ArrayLike | Variable, kernel: Kernel) -> None:
+        lam, X, y = cast("tuple[Graph, Graph, Graph]", (lam, X, y))
         lifted = share_numbers(kernel, lam.dtype)
         super().__init__(W(lam, X, y, lifted), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
         self.X, self.y, self.kernel = X, y, kernel
-        i = pt.lscalar("i")
+        i: Any = pt.lscalar("i")
         self.row = i, y[i] * y * map_rows(lambda x: lifted.checked_pair(X[i], x), X)
 
     @property

@@ -19,16 +19,15 @@ see `LagrangianDual`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pytensor
 from pytensor.gradient import disconnected_grad
 
 from symsvm._lib.validation import count, number
 from symsvm.graphs.minres import minres
 from symsvm.objectives.certificate import Certificate
-from symsvm.objectives.objective import Objective
+from symsvm.objectives.objective import Objective, shared_variables
 from symsvm.objectives.quadratic_program import QuadraticProgram
 
 if TYPE_CHECKING:
@@ -152,18 +151,17 @@ class LagrangianDual(Objective):
         Q = np.outer(self.sign, self.sign) * K[np.ix_(program.point, program.point)]
         Q[np.diag_indices(n)] += program.diagonal + self.ridge
         A = (program.group == np.arange(groups)[:, None]) * self.sign
-        v: Any = pytensor.shared(np.zeros(groups + 2 * n), name="v")
+        (v,) = shared_variables(v=np.zeros(groups + 2 * n))
         ub = np.where(self.bounded, ub, 0.0)
-        arrays = (Q, "Q"), (q, "q"), (A, "A"), (ub, "ub"), (program.total, "c")
-        Q, q, A, ub, c = (pytensor.shared(a, name=name) for a, name in arrays)
+        Q, q, A, ub, c = shared_variables(Q=Q, q=q, A=A, ub=ub, c=program.total)
         mu, lam_plus, lam_minus = v[:groups], v[groups : groups + n], v[groups + n :]
         r = right_hand_side(mu, lam_plus, lam_minus, q, A)
-        alpha = minres(lambda d: Q @ d, r, self.inner) if self.ridge else _least_squares(Q, r, self.inner)
-        W = -lagrangian(disconnected_grad(alpha), mu, lam_plus, lam_minus, Q, q, A, ub, c)
+        alpha: Any = minres(lambda d: Q @ d, r, self.inner) if self.ridge else _least_squares(Q, r, self.inner)
+        W = -lagrangian(cast("Graph", disconnected_grad(alpha)), mu, lam_plus, lam_minus, Q, q, A, ub, c)
         lower = np.concatenate([np.full(groups, -np.inf), np.zeros(2 * n)])
         upper = np.full(groups + 2 * n, np.inf)
         upper[groups : groups + n][~self.bounded] = 0.0  # a variable without a bound has no multiplier
-        super().__init__(W, v, pytensor.shared(lower, name="lower"), pytensor.shared(upper, name="upper"))
+        super().__init__(W, v, *shared_variables(lower=lower, upper=upper))
         self.is_convex = True
 
     def certifier(self, lower: Any, upper: Any, equality: Any, tol: float) -> Callable[..., Recovery]:

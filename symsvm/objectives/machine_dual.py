@@ -6,16 +6,18 @@ For a classifier lam_i is the multiplier of point i, and z_i = y_i lam_i the var
 regression lam = (alpha, alpha'), z = (alpha, -alpha'). Points have the weight 1.
 """
 
+# PyTensor declares elementwise functions (pt.gt, ...) without a return type.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOptionalOperand=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 
 from symsvm.objectives import dual
-from symsvm.objectives.objective import Objective
+from symsvm.objectives.objective import Objective, shared_variables
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Graph
@@ -91,8 +93,8 @@ class MachineDual(Objective):
         """
         lam, X, y = _symbols()
         beta, ones = _difference(lam, y), pt.ones_like(y)
-        epsilon = pytensor.shared(np.asarray(epsilon, dtype="float64"), name="epsilon")
-        W = epsilon * lam.sum() - (y * beta).sum() + _half_double_sum(beta, X, kernel)
+        (width,) = shared_variables(epsilon=np.asarray(epsilon, dtype="float64"))
+        W = width * lam.sum() - (y * beta).sum() + _half_double_sum(beta, X, kernel)
         equality = (pt.concatenate([ones, -ones]), 0.0) if intercept else None
         return cls(_SVR, W, lam, C, kernel, equality, "sum of alpha = sum of alpha'" if intercept else "")
 

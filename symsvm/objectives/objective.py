@@ -6,9 +6,10 @@ minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike
+    from pytensor.graph.basic import Variable
 
     from symsvm._lib.types import Array, Graph, Scalar
     from symsvm.objectives.certificate import Certificate
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "shared_variables"]
 
 
 class Objective:
@@ -77,29 +79,30 @@ class Objective:
 
     def __init__(
         self,
-        W: Graph,
-        variable: Graph,
-        lower: ArrayLike | Graph = 0.0,
-        upper: ArrayLike | Graph = np.inf,
-        equality: tuple[ArrayLike | Graph, ArrayLike | Graph] | None = None,
+        W: Variable,
+        variable: Variable,
+        lower: ArrayLike | Variable = 0.0,
+        upper: ArrayLike | Variable = np.inf,
+        equality: tuple[ArrayLike | Variable, ArrayLike | Variable] | None = None,
         is_convex: bool | None = None,
     ) -> None:
-        W = pt.as_tensor(W)
-        if W.ndim != 0:
-            raise ValueError(f"W must be a scalar graph, got {W.ndim} dimension(s).")
-        if not is_symbolic(variable) or variable.ndim != 1 or variable.dtype not in ("float32", "float64"):
-            raise TypeError(f"variable must be a symbolic vector of floats, got {variable!r}.")
-        if variable.owner is not None:
+        value, lam = pt.as_tensor(W), cast("Graph", variable)
+        if value.ndim != 0:
+            raise ValueError(f"W must be a scalar graph, got {value.ndim} dimension(s).")
+        if not is_symbolic(lam) or lam.ndim != 1 or lam.dtype not in ("float32", "float64"):
+            raise TypeError(f"variable must be a symbolic vector of floats, got {lam!r}.")
+        if lam.owner is not None:
             raise TypeError("variable must be an input or a shared variable, got an expression.")
-        if variable not in set(ancestors([W])):
-            raise ValueError(f"W must depend on the variable {variable}, or there is nothing to minimise.")
-        self.value = W
-        self.variable = variable
-        self.lower = _constraint(lower, "lower", variable)
-        self.upper = _constraint(upper, "upper", variable)
-        if not is_symbolic(lower) and not is_symbolic(upper) and np.any(np.asarray(lower) > np.asarray(upper)):
+        if lam not in set(ancestors([value])):
+            raise ValueError(f"W must depend on the variable {lam}, or there is nothing to minimise.")
+        self.value = value
+        self.variable = lam
+        self.lower = _constraint(lower, "lower", lam)
+        self.upper = _constraint(upper, "upper", lam)
+        bounds: Any = lower, upper
+        if not any(map(is_symbolic, bounds)) and np.any(np.greater(*bounds)):
             raise ValueError("lower must not exceed upper, or no point is feasible.")
-        self.equality = None if equality is None else _equality(equality, variable)
+        self.equality = None if equality is None else _equality(equality, lam)
         self.is_convex = is_convex
 
     @property
@@ -153,7 +156,7 @@ class Objective:
         a, c = self.equality
         if a.ndim == 1:
             return box_section(v, a, self.upper, scale, lower=self.lower, c=c)
-        nearest = Pi(v, self.upper, self.lower)
+        nearest: Any = Pi(v, self.upper, self.lower)
         for k in range(a.type.shape[0]):  # no two equalities share a variable, so each is projected separately
             section = box_section(v, a[k], self.upper, scale, lower=self.lower, c=c[k])
             nearest = pt.switch(pt.neq(a[k], 0), section, nearest)
@@ -166,7 +169,7 @@ class Objective:
         g: Array,
         lower: Array,
         upper: Array,
-        equality: tuple[Array, Array] | None,
+        equality: tuple[Array, ...] | None,
         *,
         tol: float,
     ) -> Certificate:
@@ -197,7 +200,7 @@ class Objective:
         return certify(lam, W, g, lower, upper, equality, tol=tol, is_convex=self.is_convex)
 
     def certifier(
-        self, lower: Array, upper: Array, equality: tuple[Array, Array] | None, tol: float
+        self, lower: Array, upper: Array, equality: tuple[Array, ...] | None, tol: float
     ) -> Callable[..., Certificate]:
         """Return a function that certifies the points of one run, called in their order.
 
@@ -221,6 +224,11 @@ class Objective:
         name = self.variable.name or "v"
         equality = "" if self.equality is None else f", a.{name} = {_format(self.equality[1])}"
         return f"{type(self).__name__}(W of {name}, {_format(self.lower)} <= {name} <= {_format(self.upper)}{equality})"
+
+
+def shared_variables(**arrays: Any) -> list[Any]:
+    """Return each array as a shared variable of its name, so that problems that differ in them share a compilation."""
+    return [pytensor.shared(array, name=name) for name, array in arrays.items()]
 
 
 def _equality(equality: Any, variable: Graph) -> tuple[Graph, Graph]:

@@ -20,14 +20,12 @@ from symsvm.objectives.argument_checks import check_kernel
 from symsvm.objectives.certificate import Certificate
 from symsvm.objectives.dual import share_numbers
 from symsvm.objectives.losses import perceptron_loss
-from symsvm.objectives.objective import Objective
+from symsvm.objectives.objective import Objective, shared_variables
 from symsvm.objectives.primal import affine
 from symsvm.objectives.sums import map_rows, sum_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from numpy.typing import ArrayLike
 
     from symsvm._lib.types import Array, Graph
     from symsvm.kernels import Kernel
@@ -121,8 +119,8 @@ class PerceptronRisk(Objective):
 
     def __init__(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: Any,
         *,
         features: Callable[[Graph], Graph] | None = None,
         kernel: Kernel | None = None,
@@ -133,8 +131,9 @@ class PerceptronRisk(Objective):
         labels = signs(y, m=len(array))
         self.m, self.kernel = len(labels), kernel
         self.problem = "separation" if kernel is None else "kernel-separation"
-        data = [pytensor.shared(a, name=name, shape=a.shape) for a, name in ((array, "X"), (labels, "y"))]
-        graphs = self._over_points(*data, features) if kernel is None else self._over_kernel(*data, kernel)
+        X = pytensor.shared(array, name="X", shape=array.shape)
+        y = pytensor.shared(labels, name="y", shape=labels.shape)
+        graphs = self._over_points(X, y, features) if kernel is None else self._over_kernel(X, y, kernel)
         value, variable, self.row = graphs
         super().__init__(value, variable, lower=-np.inf, is_convex=True)
 
@@ -144,20 +143,21 @@ class PerceptronRisk(Objective):
         def phi(x: Graph) -> Any:
             return x if features is None else pt.as_tensor(features(x))
 
-        theta: Any = pytensor.shared(np.zeros(_length(phi(X[0])) + 1), name="theta")
-        i = pt.lscalar("i")
+        (theta,) = shared_variables(theta=np.zeros(_length(phi(X[0])) + 1))
+        i: Any = pt.lscalar("i")
         value = sum_over(lambda x, y: perceptron_loss(y, affine(phi(x), theta[:-1], theta[-1])), X, y)
-        signed = y[:, None] * pt.concatenate([map_rows(phi, X), pt.ones((self.m, 1))], axis=1)
+        signed: Any = y[:, None] * pt.concatenate([map_rows(phi, X), pt.ones((self.m, 1))], axis=1)
         return value, theta, (i, signed[i])
 
     def _over_kernel(self, X: Any, y: Any, kernel: Kernel) -> tuple[Graph, Any, tuple[Graph, Graph]]:
         """Return the value, the variable lam and the row of the risk over a kernel."""
         check_kernel(kernel)
         kernel.check_points(X.get_value(borrow=True))
-        lam: Any = pytensor.shared(np.zeros(self.m), name="lam")
-        i = pt.lscalar("i")
-        K = share_numbers(kernel)(X) + 1
-        return perceptron_loss(y, K @ (lam * y)).sum(), lam, (i, y[i] * y * K[i])
+        (lam,) = shared_variables(lam=np.zeros(self.m))
+        i: Any = pt.lscalar("i")
+        K: Any = share_numbers(kernel)(X) + 1
+        loss: Any = perceptron_loss(y, K @ (lam * y))
+        return loss.sum(), lam, (i, y[i] * y * K[i])
 
     def certifier(self, lower: Any, upper: Any, equality: Any, tol: float) -> Callable[..., Separation]:
         # The function's last argument is the indicator of the points on the wrong side in the pass that starts at v.

@@ -6,14 +6,13 @@ import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 
 from symsvm._lib.validation import choice, points
 from symsvm.objectives.argument_checks import as_tube, check_labels
 from symsvm.objectives.certificate import Certificate, infeasibility
 from symsvm.objectives.losses import LOSSES
-from symsvm.objectives.objective import Objective
+from symsvm.objectives.objective import Objective, shared_variables
 from symsvm.objectives.primal import affine
 from symsvm.objectives.quadratic_program import QuadraticProgram
 from symsvm.objectives.sums import sum_over
@@ -67,7 +66,7 @@ class CuttingPlanes:
     def add(self, x: Array, W: float, g: Array) -> float:
         """Add the cutting plane at x to the average, and return the best lower bound so far."""
         x, g = np.asarray(x, dtype="float64"), np.asarray(g, dtype="float64")
-        constant = float(W) - g @ x + 0.5 * (self.convexity * x) @ x
+        constant = float(W) - float(g @ x) + float(0.5 * (self.convexity * x) @ x)
         slope = g - self.convexity * x
         self.count += 1
         share = 2 / (self.count + 1)  # t / (1 + 2 + ... + t)
@@ -85,7 +84,7 @@ class CuttingPlanes:
         return float(constant + np.sum(np.where(slope != 0, slope * x, 0.0) + 0.5 * c * x * x))
 
 
-def norm(theta: Graph, b: Scalar, reg_b: float = 0.0) -> Graph:
+def norm(theta: Graph, b: Any, reg_b: float = 0.0) -> Graph:
     """The regulariser, half the squared norm of theta plus 1/2 reg_b b^2."""
     return 0.5 * ((theta**2).sum() + reg_b * b**2)
 
@@ -178,24 +177,19 @@ class PrimalRisk(Objective):
             check_labels(self.y)
         self.loss, self.epsilon = loss, 0.0 if self.classifies else as_tube(epsilon)
         self.bias = bias if bias is None else choice(bias, "bias", ("embedded", "free"))
-        v: Any = pytensor.shared(np.zeros(d + (bias is not None)), name="v")
-        shared_X, shared_y, shared_C = (
-            pytensor.shared(a, name=name) for a, name in ((self.X, "X"), (self.y, "y"), (self.C, "C"))
-        )
+        v, X_, y_, C_ = shared_variables(v=np.zeros(d + (bias is not None)), X=self.X, y=self.y, C=self.C)
         if not self.classifies:
-            width = pytensor.shared(np.float64(self.epsilon), name="epsilon")
+            (width,) = shared_variables(epsilon=np.float64(self.epsilon))
             with_tube, call = call, lambda y_i, f_i: with_tube(y_i, f_i, width)
         theta, b = (v, 0.0) if bias is None else (v[:-1], v[-1])
         reg_b = float(bias == "embedded")
-        value = risk(theta, b, shared_X, shared_y, shared_C, call, reg_b)
+        value = risk(theta, b, X_, y_, C_, call, reg_b)
         bound = self._box()
-        lower, upper = (pytensor.shared(a, name=name) for a, name in ((-bound, "lower"), (bound, "upper")))
-        super().__init__(value, v, lower, upper, is_convex=True)
-        i = pt.lscalar("i")
+        super().__init__(value, v, *shared_variables(lower=-bound, upper=bound), is_convex=True)
+        i: Any = pt.lscalar("i")
         self.m = m
         # P is the mean of this term over i.
-        loss_i = call(shared_y[i], affine(shared_X[i], theta, b))
-        self.row = i, norm(theta, b, reg_b) + m * shared_C[i] * loss_i
+        self.row = i, norm(theta, b, reg_b) + m * C_[i] * call(y_[i], affine(X_[i], theta, b))
 
     @property
     def convexity(self) -> Array:

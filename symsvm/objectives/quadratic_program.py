@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -428,7 +428,9 @@ class QuadraticProgram:
         return Certificate(W, outside, violation, b, gap - W, -W, gap, status, tol)
 
 
-def _program(p, sign, most, *, m=None, group=None, total=(0.0,), diagonal=0.0, intercept=True) -> QuadraticProgram:
+def _program(
+    p, sign, most, *, m=None, group=None, total=(0.0,), diagonal: Any = 0.0, intercept=True
+) -> QuadraticProgram:
     """Return the program with 0 <= sign z <= most; by default all variables are in one group."""
     n = len(p)
     if not intercept:

@@ -49,14 +49,16 @@ def sum_over(term: Callable[..., Any], *arrays: Any) -> Graph:
     sequences = [as_float(array) for array in arrays]
     dtype = upcast(*(array.dtype for array in sequences))
     # The cast keeps the accumulator's type: a number in the term (0.3 is a float64) would change it.
-    return reduce(
+    total: Any = reduce(
         lambda *rows: rows[-1] + pt.as_tensor(term(*rows[:-1])).astype(dtype),
         sequences=sequences,
         outputs_info=[pt.zeros((), dtype=dtype)],
         return_updates=False,
     )
+    return total
 
 
 def map_rows(term: Callable[..., Any], *arrays: Any) -> Graph:
     """Return the graph of the vector of term(a_i, b_i, ...) over the rows of the arrays, as a map."""
-    return scan_map(term, sequences=[as_float(array) for array in arrays], return_updates=False)
+    mapped: Any = scan_map(term, sequences=[as_float(array) for array in arrays], return_updates=False)
+    return mapped
