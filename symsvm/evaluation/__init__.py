@@ -5,9 +5,8 @@ matrices between two sets of points (`cross_matrix`), made by an `evaluator` of 
 everything after them may import it.
 """
 
-from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.kernel_matrix import KernelMatrix
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.evaluation.spectrum import Mercer, mercer
 
-__all__ = ["KernelEvaluator", "KernelMatrix", "LocalKernelMatrix", "Mercer", "mercer"]
+__all__ = ["KernelMatrix", "LocalKernelMatrix", "Mercer", "mercer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from symsvm._lib.types import Array
-    from symsvm.compiler.ops import Form
+    from symsvm.compiler.ops import KernelForm
 
 __all__ = ["GivenCrossMatrix", "GraphCrossMatrix", "NumpyCrossMatrix", "TiledCrossMatrix"]
 
@@ -35,15 +35,15 @@ def _of_shape(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 class TiledCrossMatrix:
-    """A kernel matrix by the loops that the compiler generates from the kernel's `Form`.
+    """A kernel matrix by the loops that the compiler generates from the kernel's `KernelForm`.
 
     `rows` and `columns` choose points by index, all of them by default; points that are not chosen cost nothing.
     """
 
     def __init__(
         self,
-        form: Form,
-        kinds: tuple[tuple[str, ...], ...],
+        form: KernelForm,
+        kinds: tuple[tuple[str, str], ...],
         data: Sequence[Any],
         m: int,
         n: int,
@@ -87,7 +87,7 @@ class TiledCrossMatrix:
             raise IndexError(f"indices must be from 0 to {self.shape[axis] - 1}, got {least} to {most}.")
         return chosen
 
-    def _run(self, want: str, rows: Array, columns: Array, q: Array, out: Array) -> None:
+    def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         from symsvm._lib.threads import exclusive, single_core  # Numba is loaded when it is first needed
         from symsvm.compiler.ops.tiles import compile_tiles
 
@@ -110,7 +110,7 @@ class TiledCrossMatrix:
 class NumpyCrossMatrix(TiledCrossMatrix):
     """The same in NumPy, without compiled loops: for a few points."""
 
-    def _run(self, want: str, rows: Array, columns: Array, q: Array, out: Array) -> None:
+    def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         form = self.form
         op = KernelGram if want == "block" else KernelMatvec
         hs = [channel.h for channel in form.channels]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytensor.compile.mode import Mode as PyTensorMode
 
     from symsvm._lib.types import Array, Graph, Points
-    from symsvm.compiler.ops import Form
+    from symsvm.compiler.ops import KernelForm
     from symsvm.kernels import Kernel
 
     CrossMatrix = TiledCrossMatrix | GivenCrossMatrix | GraphCrossMatrix
@@ -43,9 +43,9 @@ _OPERATOR_BYTES = 2**29
 class KernelEvaluator:
     """Evaluate one kernel on given points: a block of the Gram matrix, or its product with vectors.
 
-    On Numba the kernel's `Form` runs in the generated loops, a vectorised epilogue on tiles of sums over features; a
-    kernel without a form, and every other backend, evaluates the graph of the kernel a tile of rows at a time. Numbers
-    in the kernel are inputs of what is compiled, so another sigma compiles nothing anew.
+    On Numba the kernel's `KernelForm` runs in the generated loops, a vectorised epilogue on tiles of sums over
+    features; a kernel without a form, and every other backend, evaluates the graph of the kernel a tile of rows at a
+    time. Numbers in the kernel are inputs of what is compiled: another sigma compiles nothing again.
 
     >>> from symsvm.kernels import Linear
     >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -118,7 +118,7 @@ class KernelEvaluator:
         compiled = self._symbols.function(name, output, self._mode, inputs)
         return lambda *given: np.asarray(compiled(*given, *self._values))
 
-    def _bind(self, form: Form, A: Any, B: Any) -> tuple[tuple, list[Any], int, int]:
+    def _bind(self, form: KernelForm, A: Any, B: Any) -> tuple[tuple, list[Any], int, int]:
         """The storage of a form's channels, and its numbers for these points."""
         same = A is B
         A = _stored(A, self.dtype)
@@ -140,7 +140,7 @@ class KernelEvaluator:
         data += [value if value.ndim else number(value) for value in values]
         return tuple(kinds), data, A.shape[0], B.shape[0]
 
-    def _evaluate(self, form: Form, A: Any, B: Any) -> list[Any]:
+    def _evaluate(self, form: KernelForm, A: Any, B: Any) -> list[Any]:
         """The values of the parts of a form."""
         parts, where, compiled = self._symbols.parts(form, A is B)
         if hasattr(A, "tocsr") or hasattr(B, "tocsr"):
@@ -205,7 +205,7 @@ class _Symbols:
         """The graph of the matrix of pairs."""
         return self.kernel(self.A, self.B)
 
-    def form(self, centred: bool) -> Form | None:
+    def form(self, centred: bool) -> KernelForm | None:
         """The form of the kernel, None if it has none."""
         if centred not in self._forms:
             try:
@@ -214,7 +214,7 @@ class _Symbols:
                 self._forms[centred] = None
         return self._forms[centred]
 
-    def parts(self, form: Form, same: bool) -> tuple[list[Graph], list[Any], Callable]:
+    def parts(self, form: KernelForm, same: bool) -> tuple[list[Graph], list[Any], Callable]:
         """The inputs of the loops: their graphs, the index of each among the results, the function of these.
 
         Where both sets of points are the same, so are most arrays of one and of the other: they are computed once.
@@ -223,7 +223,7 @@ class _Symbols:
         if key not in self._parts:
             parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
             parts += [*form.rows, *form.columns, *form.numbers]
-            graphs = clone_replace(parts, {self.B: self.A}) if same else parts
+            graphs: Any = clone_replace(parts, {self.B: self.A}) if same else parts
             inputs, different, where = [self.A, self.B, *self.hyper], {}, []
             for part, graph in zip(parts, graphs, strict=True):
                 name = None if part in (self.A, self.B) else signature(inputs, [graph])

@@ -39,11 +39,16 @@ def _ignore_overflow():
 class LocalKernelMatrix:
     """The kernel matrix of points in memory, a `KernelMatrix`: work in float32, confirmation in float64.
 
-    Attributes
+    Of few points the whole matrix is computed at the first call, and all is float64 (`is_exact`).
+
+    Parameters
     ----------
-    kernel, X : the kernel and the points, dense or CSR.
-    m, width, entries : see `KernelMatrix`.
-    is_exact : whether all is float64, since the points are few and the whole matrix is computed at the first call.
+    kernel : Kernel
+        The kernel.
+    X : array or CSR matrix of shape (m, d)
+        The points.
+    mode : str or None
+        The backend, "NUMBA" by default.
     """
 
     X: Any
@@ -76,10 +81,16 @@ class LocalKernelMatrix:
     def cache_blocks(self, starts: Sequence[int] | Array, memory: int = MEMORY) -> None:
         """Compute diagonal blocks of K once, in float32, or all of K in float64, and read them from memory afterwards.
 
-        `starts` are the indices at which the blocks begin, those of classes for example: each problem of two classes
-        needs the blocks of both, and the block between them, which no other problem needs. Nothing is cached where it
-        would take more than `memory` bytes; nor where all points are one block, of which problems may need a few rows
-        only, and features are so few that a value is computed as fast as it is read.
+        Nothing is cached where all points are one block, of which problems may need a few rows only, and features are
+        so few that a value is computed as fast as it is read.
+
+        Parameters
+        ----------
+        starts : sequence of int
+            The indices at which the blocks begin, those of classes for example: each problem of two classes needs the
+            blocks of both, and the block between them, which no other problem needs.
+        memory : int
+            Bytes that the blocks may take; nothing is cached if they take more.
         """
         some = 2 * self.m <= SMALL_PROBLEM * len(starts)
         self.is_exact = self.m <= SMALL_PROBLEM or (self.m <= _SMALL_PROBLEMS and some)
@@ -96,12 +107,31 @@ class LocalKernelMatrix:
         self._starts = np.asarray(starts)
 
     def submatrix(self, points: Array) -> SubMatrix:
-        """The kernel matrix of some of the points, which shares the cache of this one."""
+        """Restrict the matrix to some of the points; the cache is shared.
+
+        Parameters
+        ----------
+        points : array of int
+            The indices of the points.
+
+        Returns
+        -------
+        SubMatrix
+            Their kernel matrix.
+        """
         return SubMatrix(self, np.asarray(points))
 
     @_ignore_overflow()
     def block(self, rows: Array, columns: Array, out: Array) -> None:
-        """Write K between the chosen points to the first columns of `out`, in its type."""
+        """Write K between the chosen points to the first columns of an array, in its type.
+
+        Parameters
+        ----------
+        rows, columns : array of int
+            The indices of points.
+        out : array of shape (len(rows), at least len(columns))
+            Where to, float32 or float64.
+        """
         if self.is_exact:
             out[:, : len(columns)] = self._matrix[rows[:, None], columns]
             return
@@ -124,7 +154,21 @@ class LocalKernelMatrix:
 
     @_ignore_overflow()
     def product(self, q: Array, rows: Array | None, columns: Array, out: Array, *, exact: bool) -> None:
-        """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
+        """Add sum_j K(x_i, x_j) q_j over the chosen j to an array, for the chosen i.
+
+        Parameters
+        ----------
+        q : array of shape (len(columns),)
+            The factors.
+        rows : array of int or None
+            The indices i, None for all points.
+        columns : array of int
+            The indices j.
+        out : array of float64
+            One entry for each i.
+        exact : bool
+            Whether the values must be float64; else they may be float32.
+        """
         if self.is_exact:
             out += (self._matrix[:, columns] if rows is None else self._matrix[rows[:, None], columns]) @ q
             return

@@ -23,7 +23,7 @@ __all__ = ["Mercer", "lambda_max", "mercer"]
 class Mercer(NamedTuple):
     """The ends of the spectrum of (K + K') / 2, and whether K is positive semi-definite up to rounding.
 
-    Attributes
+    Parameters
     ----------
     smallest, largest : float
         The eigenvalues at the ends.
@@ -38,7 +38,7 @@ class Mercer(NamedTuple):
 
 
 def mercer(kernel: Kernel, X: ArrayLike, *, mode: str | None = None) -> Mercer:
-    """Check Mercer's condition on points: is the smallest eigenvalue of K(X, X) at least 0?
+    """Check Mercer's condition on points: the smallest eigenvalue of K(X, X) must be at least 0.
 
     Rounding moves eigenvalues by about m eps max|eigenvalue|; a smallest one above minus that counts as 0.
 

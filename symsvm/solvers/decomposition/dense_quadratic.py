@@ -1,10 +1,14 @@
-"""Quadratic: any objective with a quadratic W as a `KernelDual`, its matrix read off the gradient.
+"""Any objective with a quadratic W as a `KernelDual`: its matrix is read from the gradient.
 
     W(lam) = 1/2 lam.H lam + g_0.lam + W(0)    has the gradient    g(lam) = H lam + g_0
 
-so the rows of H are g(e_i) - g(0): the gradient's graph over a batch of unit vectors. With an equality a.lam = c the
-variables are z = a lam, of which the solver wants the plain sum.
+so the rows of H are g(e_i) - g(0): the graph of the gradient over a batch of unit vectors. With an equality a.lam = c
+the variables are z = a lam, whose sum is c.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -15,27 +19,39 @@ from symsvm.compiler.functions import value_and_grad
 from symsvm.kernels import Precomputed
 from symsvm.objectives import KernelDual, QuadraticProgram
 
-__all__ = ["Quadratic"]
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
+    from symsvm.objectives import Objective
+
+__all__ = ["DenseQuadratic"]
 
 
-class Quadratic:
-    """A quadratic objective over a shared variable, ready to be evaluated (`parts`) and solved (`dual`)."""
+class DenseQuadratic:
+    """A quadratic objective over a shared variable: the graphs to evaluate (`dual_inputs`), and the dual they give."""
 
-    def __init__(self, objective, memory):
-        variable = objective.variable
+    def __init__(self, objective: Objective, memory: int):
+        variable: Any = objective.variable
         if not isinstance(variable, SharedVariable):
-            raise TypeError(f"{variable} must be a shared variable: its length says how large the matrix of W is.")
+            raise TypeError(f"{variable} must be a shared variable, whose length is that of the matrix of W.")
         n = len(variable.get_value(borrow=True))
         if 3 * 8 * n**2 > memory:
             raise ValueError(f"memory={memory} does not hold the matrix of W for {n} variables.")
         self.objective, self._probe = objective, np.random.default_rng(0).normal(size=n)
         W, g = value_and_grad(objective.value, variable)
-        points = np.concatenate([np.zeros((1, n)), np.eye(n), self._probe[None]])
-        batch = vectorize_graph(g, {variable: pt.constant(points.astype(variable.dtype))})
-        at_zero = vectorize_graph(W, {variable: pt.constant(points[0].astype(variable.dtype))})
+        points = np.concatenate([np.zeros((1, n)), np.eye(n), self._probe[None]]).astype(objective.variable.dtype)
+        batch = vectorize_graph(g, {variable: pt.constant(points)})
+        at_zero = vectorize_graph(W, {variable: pt.constant(points[0])})
         self.dual_inputs = [batch, at_zero, *objective.bounds]
 
-    def dual(self, gradients, W0, lower, upper, a=None, c=0.0):
+    def dual(
+        self,
+        gradients: Array,
+        W0: float,
+        lower: Array,
+        upper: Array,
+        a: Array | None = None,
+        c: float | Array = 0.0,
+    ) -> tuple[KernelDual, Array]:
         """The same problem in z = a lam, and 1 / a."""
         g0, H = gradients[0], gradients[1:-1] - gradients[0]
         expected, found = H @ self._probe + g0, gradients[-1]

@@ -1,46 +1,56 @@
-"""Diagnosis: why a run ended short of its tolerance, in words, and what to do about it."""
+"""Why a run did not reach its tolerance, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from symsvm.evaluation.evaluator import KernelEvaluator
 
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
+    from symsvm.evaluation.kernel_matrix import KernelMatrix
+    from symsvm.kernels import Kernel
+    from symsvm.objectives import QuadraticProgram
+
 __all__ = ["diagnosis"]
 
-# Points that are looked at for an indefinite kernel.
-_LOOK = 256
-# Ratios of scales, and of C to what a kernel's values are, that are called wild.
-_WILD, _LARGE = 1e3, 1e4
+# Points that are tested for an indefinite kernel.
+_SAMPLE = 256
+# Ratios of the scales of columns, and C times the kernel's values, from which on a sentence names them.
+_SCALE_RATIO, _LARGE_C = 1e3, 1e4
 
 
-def diagnosis(program, gram, is_psd, z, tol):
-    """A list of sentences, each with something that makes the problem hard and what to do about it."""
-    X = gram.X
-    rows = np.linspace(0, program.m - 1, min(program.m, _LOOK)).astype("int64")
-    K = KernelEvaluator(gram.kernel).block(X[rows], X[rows])
+def diagnosis(program: QuadraticProgram, matrix: KernelMatrix, is_psd: bool | None, z: Array, tol: float) -> list[str]:
+    """Sentences, each with a reason why the problem is hard and what to do about it."""
+    X: Any = matrix.X
+    rows = np.linspace(0, program.m - 1, min(program.m, _SAMPLE)).astype("int64")
+    K = KernelEvaluator(matrix.kernel).block(X[rows], X[rows])
     if not np.isfinite(K).all():
-        return [f"the kernel {gram.kernel!r} is not finite on these points: scale X, or choose another."]
+        return [f"the kernel {matrix.kernel!r} is not finite on these points: scale X, or choose another."]
     found = [_scales(X), _bounds(program, K, z, tol), _duplicates(program, X)]
     if not is_psd:
-        found.append(_indefinite(gram.kernel, K))
+        found.append(_indefinite(matrix.kernel, K))
     return [sentence for sentence in found if sentence]
 
 
-def _scales(X):
+def _scales(X: Any) -> str | None:
     sizes = np.sqrt(np.asarray(X.multiply(X).mean(axis=0)).ravel()) if hasattr(X, "tocsr") else X.std(axis=0)
     used = np.flatnonzero(sizes > 0)
     if not len(used):
         return "all points are the same."
     small, large = used[np.argmin(sizes[used])], used[np.argmax(sizes[used])]
-    if sizes[large] <= _WILD * sizes[small]:
+    if sizes[large] <= _SCALE_RATIO * sizes[small]:
         return None
     return (
-        f"columns are on wildly different scales, {sizes[large]:.1e} in column {large} and {sizes[small]:.1e} in "
+        f"columns are on very different scales, {sizes[large]:.1e} in column {large} and {sizes[small]:.1e} in "
         f"column {small}: scale them, with sklearn.preprocessing.StandardScaler for example."
     )
 
 
-def _bounds(program, K, z, tol):
-    """Bounds so large that rounding, or a matrix that is as good as singular, decides."""
+def _bounds(program: QuadraticProgram, K: Array, z: Array, tol: float) -> str | None:
+    """Bounds so large that rounding, or a nearly singular matrix, limits the accuracy."""
     finite = np.abs(np.concatenate([program.lower, program.upper]))
     finite = finite[np.isfinite(finite)]
     size = float(np.abs(np.diagonal(K)).max())
@@ -51,7 +61,7 @@ def _bounds(program, K, z, tol):
             f"C is too large for the kernel's values of up to {size:.1e}: rounding alone leaves a violation of about "
             f"{rounding:.0e}; lower C, or raise tol."
         )
-    if C * size > _LARGE:
+    if C * size > _LARGE_C:
         return (
             f"C is large (C times the kernel's values is {C * size:.1e}), beyond what float32 resolves, and takes many "
             "steps: lower C, raise tol, or allow more time."
@@ -59,8 +69,8 @@ def _bounds(program, K, z, tol):
     return None
 
 
-def _duplicates(program, X):
-    """Points that are equal and pull in opposite directions."""
+def _duplicates(program: QuadraticProgram, X: Any) -> str | None:
+    """Equal points with opposite labels."""
     if program.n != program.m or not (program.p > 0).any() or not (program.p < 0).any():
         return None
     if hasattr(X, "tocsr"):
@@ -77,10 +87,10 @@ def _duplicates(program, X):
     if not len(both):
         return None
     count = int(np.isin(keys, both).sum())
-    return f"{count} points are duplicates with opposite labels: no machine tells them apart; lower C or remove them."
+    return f"{count} points are duplicates with opposite labels: no classifier separates them; lower C or remove them."
 
 
-def _indefinite(kernel, K):
+def _indefinite(kernel: Kernel, K: Array) -> str | None:
     values = np.linalg.eigvalsh((K + K.T) / 2)
     if values[0] >= -1e-9 * np.abs(values).max():
         return None

@@ -15,7 +15,7 @@ from symsvm.graphs.structure import leaves
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers.convergence import ProgressBar, warn_not_converged
 from symsvm.solvers.decomposition.algorithm import decompose
-from symsvm.solvers.decomposition.dense_quadratic import Quadratic
+from symsvm.solvers.decomposition.dense_quadratic import DenseQuadratic
 from symsvm.solvers.decomposition.diagnosis import diagnosis
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
@@ -60,6 +60,8 @@ class Decomposition:
     parameters : Parameters
         The numbers that tune the algorithm; they change the time of a run, not its result.
 
+    Examples
+    --------
     >>> from symsvm.kernels import Linear
     >>> from symsvm.objectives import QuadraticProgram
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
@@ -136,7 +138,8 @@ class DualProgram:
         if dtype not in (None, "float64"):
             raise ValueError(f"{solver!r} chooses its precision itself: leave dtype out, got {dtype!r}.")
         self.objective, self.solver, self.mode = objective, solver, mode
-        self._source = objective if hasattr(objective, "dual") else Quadratic(objective, memory or MEMORY)
+        # What gives the dual: the objective itself, or its matrix.
+        self._source: Any = objective if hasattr(objective, "dual") else DenseQuadratic(objective, memory or MEMORY)
         variables, _ = leaves(self._source.dual_inputs)
         self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
         check_input_names(self.inputs)
@@ -261,6 +264,8 @@ def path(
     Solution
         The solution of each program.
 
+    Examples
+    --------
     >>> from symsvm.kernels import RBF
     >>> from symsvm.objectives import QuadraticProgram
     >>> X, y = np.array([[-1.0], [0.5], [2.0], [2.2]]), np.array([-1.0, 1.0, 1.0, -1.0])
@@ -287,7 +292,7 @@ def _start(program: QuadraticProgram, start: Any, factor: float | Array) -> Arra
     m = len(z) // copies
     here = np.concatenate([np.arange(m) + k * program.m for k in range(copies)])
     full = np.zeros(program.n)
-    full[here] = z / (factor[here] if np.ndim(factor) else factor)
+    full[here] = z / (np.asarray(factor)[here] if np.ndim(factor) else factor)
     if old is not None and old.n == len(z):
         full *= _ratio(old, program, here)
     return full

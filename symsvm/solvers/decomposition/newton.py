@@ -11,9 +11,16 @@ Where block pivoting does not end, as it may for a nearly singular matrix, each 
 next one is taken without the variable at that bound: slower, but the objective never rises.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs  # pyright: ignore[reportAttributeAccessIssue]
+
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
 
 __all__ = ["newton"]
 
@@ -25,7 +32,17 @@ _SMALL = 256
 _DESCENT_VARIABLES, _DESCENT_COST = 640, 2**30
 
 
-def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
+def newton(
+    A: Array,
+    F: Array,
+    z: Array,
+    lower: Array,
+    upper: Array,
+    group: Array,
+    groups: int,
+    *,
+    is_patient: bool = True,
+) -> Array:
     """Return a feasible point that is no worse than z for the quadratic with the matrix A and the gradient F at z.
 
     Parameters
@@ -33,14 +50,14 @@ def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
     A : (n, n) between the free variables, float64; its diagonal is raised where a factor needs it.
     F, z, lower, upper : vectors (n,).
     group : the index of each variable's equality; `groups` is their number, 0 if there are none.
-    is_patient : whether to go on from bound to bound where block pivoting comes to no end.
+    is_patient : whether to go from bound to bound where block pivoting does not end.
     """
-    best = _at_once(A, F, z, lower, upper, groups)
+    best = _unbounded(A, F, z, lower, upper, groups)
     if best is not None:
         return best
     E = _columns(group, groups)
-    # What is the same for a whole group counts for nothing as d sums to 0 over it: as a part of the gradient it would
-    # cost digits, as a part of A it gives curvature to directions that have none but are barred.
+    # d sums to 0 over a group: a constant in its gradient changes nothing, and would cost digits; a constant in A gives
+    # curvature to directions that the equality excludes.
     F = F - E @ ((E.T @ F) / E.sum(axis=0))
     if groups:
         A += np.where(group[:, None] == group, np.mean(np.diagonal(A)), 0.0)
@@ -49,17 +66,17 @@ def newton(A, F, z, lower, upper, group, groups, *, is_patient=True):
         return z
     best, is_found = _pivoting(factor, F, z, lower, upper, E)
     d = best - z
-    is_held = ridge * float(d @ d) > -0.1 * float(F @ d)  # by the ridge, and not by A
-    if is_patient and len(z) <= _DESCENT_VARIABLES and (is_held or not is_found):
+    by_ridge = ridge * float(d @ d) > -0.1 * float(F @ d)  # the ridge limits the step, and not A
+    if is_patient and len(z) <= _DESCENT_VARIABLES and (by_ridge or not is_found):
         best = _descent(A, ridge, F, z, lower, upper, group, groups)
-    for g in range(groups):  # what rounding did to the totals
+    for g in range(groups):  # restore the totals from rounding
         inside = (group == g) & (best > lower) & (best < upper)
         best[inside] -= (best - z)[group == g].sum() / max(1, np.count_nonzero(inside))
     return np.clip(best, lower, upper)
 
 
-def _at_once(A, F, z, lower, upper, groups):
-    """The minimiser where no bound is in its way; None if one is, or if these are too many or too singular to tell."""
+def _unbounded(A: Array, F: Array, z: Array, lower: Array, upper: Array, groups: int) -> Array | None:
+    """The minimiser if it meets no bound; None if it does, or if the variables are too many or A is too singular."""
     from symsvm.solvers.decomposition.small_newton import (  # Numba is loaded when it is first needed
         RIDGE,
         WHOLE,
@@ -73,22 +90,22 @@ def _at_once(A, F, z, lower, upper, groups):
     if small_newton(A, f, new, lower, upper, free, free.copy(), groups == 1) != WHOLE:
         return None
     d = new - z
-    is_held = RIDGE * float(np.mean(np.diagonal(A))) * float(d @ d) > -0.1 * float((F - F.mean() * groups) @ d)
-    return None if is_held else new
+    by_ridge = RIDGE * float(np.mean(np.diagonal(A))) * float(d @ d) > -0.1 * float((F - F.mean() * groups) @ d)
+    return None if by_ridge else new
 
 
-def _columns(group, groups):
+def _columns(group: Array, groups: int) -> Array:
     """A column of ones and zeros for each equality that has a variable."""
     E = (group[:, None] == np.arange(groups)).astype("float64")
     return E[:, E.any(axis=0)]
 
 
-def _pivoting(factor, F, z, lower, upper, E):
-    """The minimiser by block pivoting, and whether it is one; else what the last round found, cut at the bounds."""
+def _pivoting(factor: Array, F: Array, z: Array, lower: Array, upper: Array, E: Array) -> tuple[Array, bool]:
+    """The minimiser by block pivoting, and whether it is one; else the last point, clipped to the bounds."""
     n, best = len(z), z
     fixed, s = np.zeros(0, dtype="int64"), np.zeros(0)
     v, columns = _solved(factor, F), _solved(factor, E)
-    known = {}  # the columns of A^-1 that were asked for
+    known: dict[int, Any] = {}  # columns of A^-1
     for _ in range(_PIVOT_ROUNDS):
         for j in set(fixed.tolist()) - set(known):
             known[j] = None
@@ -113,7 +130,7 @@ def _pivoting(factor, F, z, lower, upper, E):
             return best, False
         new[fixed] = np.where(s + z[fixed] <= lower[fixed], lower[fixed], upper[fixed])
         best = np.clip(new, lower, upper)
-        # A multiplier that pushes away from its bound lets go of it.
+        # A multiplier of the wrong sign releases its bound.
         push = mu[E.shape[1] :]
         keep = np.where(new[fixed] <= lower[fixed], push <= 0, push >= 0)
         outside = np.flatnonzero((new < lower) | (new > upper))
@@ -126,8 +143,10 @@ def _pivoting(factor, F, z, lower, upper, E):
     return best, False
 
 
-def _descent(A, ridge, F, z, lower, upper, group, groups):
-    """Newton's steps, each as far as the first bound that it meets."""
+def _descent(
+    A: Array, ridge: float, F: Array, z: Array, lower: Array, upper: Array, group: Array, groups: int
+) -> Array:
+    """Newton's steps, each up to the first bound that it meets."""
     z, F, free, gained = z.copy(), F.copy(), np.arange(len(z)), 0.0
     size = float(np.mean(np.diagonal(A)))
     for _ in range(min(2 * len(z) + 10, _DESCENT_COST // len(z) ** 3)):
@@ -146,10 +165,10 @@ def _descent(A, ridge, F, z, lower, upper, group, groups):
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(d > 0, (upper[free] - z[free]) / d, np.where(d < 0, (lower[free] - z[free]) / d, np.inf))
-        # The ridge holds back what costs nothing: along the step the minimum may be further than 1. Where A has
-        # negative eigenvalues, rounding's as a rule, its curvature cannot be believed that far.
+        # The ridge shortens the step: along it the minimum may be further than 1. Where A has negative eigenvalues,
+        # from rounding as a rule, its curvature does not reach that far.
         best, most = -slope / curvature if curvature > 0 else np.inf, float(room.min())
-        if most <= 0:  # what is at a bound and would go beyond it
+        if most <= 0:  # variables at a bound that would go beyond it
             free = free[room > 0]
             if len(free) <= E.shape[1]:
                 break
@@ -170,8 +189,8 @@ def _descent(A, ridge, F, z, lower, upper, group, groups):
     return z
 
 
-def _factor(A):
-    """The Cholesky factor of A, with as little on its diagonal as it needs, and how much that is; A has it too."""
+def _factor(A: Array) -> tuple[Array | None, float]:
+    """The Cholesky factor of A with the least ridge that it needs, and this ridge, which is added to A."""
     size = float(np.mean(np.diagonal(A)))
     if not np.isfinite(size) or size <= 0:
         return None, 0.0
@@ -186,17 +205,17 @@ def _factor(A):
     return None, 0.0
 
 
-# LAPACK itself: where systems are small, SciPy's checks of its arguments would take longer than they do.
+# LAPACK itself: for small systems SciPy's checks of arguments take longer than the solution.
 
 
-def _cholesky(A):
-    """The lower Cholesky factor of A; what is above its diagonal is of no account."""
+def _cholesky(A: Array) -> Array:
+    """The lower Cholesky factor of A; the upper triangle is undefined."""
     factor, info = dpotrf(A, lower=1, clean=0)
     if info:
         raise LinAlgError("A is not positive definite.")
     return factor
 
 
-def _solved(factor, right):
+def _solved(factor: Array, right: Array) -> Array:
     """A^-1 right, by the factor of A."""
     return dpotrs(factor, right, lower=1)[0] if right.size else right.copy()

@@ -1,6 +1,9 @@
-"""One-vs-one: a problem for each pair of classes, over one Gram matrix."""
+"""One-vs-one: a problem for each pair of classes, over one kernel matrix."""
+
+from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,10 +12,29 @@ from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.solvers.decomposition.dual_program import solve_dual
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array, Points
+    from symsvm.kernels import Kernel
+    from symsvm.objectives import QuadraticProgram
+    from symsvm.solvers.solution import Solution
+
 __all__ = ["one_vs_one", "solve_pairs"]
 
 
-def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **options):
+def one_vs_one(
+    X: ArrayLike | Points,
+    labels: ArrayLike,
+    kernel: Kernel,
+    program: Callable[[Array, Array], QuadraticProgram],
+    *,
+    memory: int = MEMORY,
+    mode: str | None = None,
+    **options: Any,
+) -> Iterator[tuple[Any, Any, Array, Solution]]:
     """Solve the dual of each pair of classes (a, b), a before b; yield (a, b, rows of X, `Solution`).
 
     The matrices inside the classes are computed once, in float32, where they fit the memory; so each value of the
@@ -32,15 +54,15 @@ def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **option
     ...  one_vs_one(X, labels, Linear(), lambda signs, rows: QuadraticProgram.c_svc(signs, C=9.0))]
     [('a', 'b', [-2.0, 2.0]), ('a', 'c', [-0.222, 0.222]), ('b', 'c', [-0.5, 0.5])]
     """
-    X = X.tocsr() if hasattr(X, "tocsr") else points(X)
+    X_: Any = X.tocsr() if hasattr(X, "tocsr") else points(X)  # pyright: ignore
     order = np.argsort(labels, kind="stable")  # the points of a class side by side
     names, places = np.unique(labels, return_inverse=True)
 
-    def solve(program, gram):
-        return solve_dual(program, gram, is_psd=kernel.is_psd, **options)
+    def solve(program, matrix):
+        return solve_dual(program, matrix, is_psd=kernel.is_psd, **options)
 
     pairs = solve_pairs(
-        LocalKernelMatrix(kernel, X[order], mode=mode),
+        LocalKernelMatrix(kernel, X_[order], mode=mode),
         places[order],
         lambda s, rows: program(s, order[rows]),
         solve,
@@ -50,13 +72,20 @@ def one_vs_one(X, labels, kernel, program, *, memory=MEMORY, mode=None, **option
         yield names[a].item(), names[b].item(), order[rows], solution
 
 
-def solve_pairs(gram, labels, program, solve, *, memory=MEMORY):
-    """Solve the dual of each pair of classes 0, 1, ..., whose points come one class after another in `gram`."""
+def solve_pairs(
+    matrix: Any,
+    labels: Array,
+    program: Callable[[Array, Array], QuadraticProgram],
+    solve: Callable[[QuadraticProgram, Any], Solution],
+    *,
+    memory: int = MEMORY,
+) -> Iterator[tuple[int, int, Array, Solution]]:
+    """Solve the dual of each pair of classes 0, 1, ..., whose points come one class after another in the matrix."""
     ends = np.cumsum(np.bincount(labels))
     starts = np.append(0, ends[:-1])
     if len(ends) > 2:
-        gram.cache_blocks(starts, memory)
+        matrix.cache_blocks(starts, memory)
     for a, b in itertools.combinations(range(len(ends)), 2):
         rows = np.concatenate([np.arange(starts[a], ends[a]), np.arange(starts[b], ends[b])])
         signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
-        yield a, b, rows, solve(program(signs, rows), gram.submatrix(rows) if len(ends) > 2 else gram)
+        yield a, b, rows, solve(program(signs, rows), matrix.submatrix(rows) if len(ends) > 2 else matrix)

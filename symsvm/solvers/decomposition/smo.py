@@ -12,6 +12,9 @@ A step costs two passes over rows of K, each vectorised: minima and maxima are k
 index is looked up in the best block only. Variables that may not move have an infinite offset, so no branch is needed.
 """
 
+# An intrinsic of Numba is called without its typing context.
+# pyright: reportCallIssue=false
+
 import llvmlite.ir as ir
 import numpy as np
 from numba import njit
