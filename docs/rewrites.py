@@ -1,4 +1,4 @@
-"""Write docs/rewrites.md from the passes themselves: `python docs/rewrites.py`."""
+"""Write docs/rewrites.md from the passes: `python docs/rewrites.py`."""
 
 import inspect
 from pathlib import Path
@@ -23,46 +23,46 @@ X, Z = pt.dmatrix("X"), pt.dmatrix("Z")
 lam, y, q = pt.dvector("lam"), pt.dvector("y"), pt.dvector("q")
 RBF_XZ = pt.exp(-((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
 
-# pass -> (a small graph, why the pass is worth it)
+# pass -> (a small graph, the reason for the pass)
 EXAMPLES = {
     "reduce_to_sum": (
         sum_over(lambda lam_i, x_i: lam_i * pt.tanh(x_i).sum(), lam, X),
-        "A loop runs one row after the other, and its gradient is a longer loop that keeps every step. A sum over an "
-        "array is one call, its gradient a product, and the passes below can see into it.",
+        "A loop runs one row after another, and its gradient is a longer loop that stores every step. A sum over an "
+        "array is one call, its gradient is a product, and the next passes can simplify it.",
     ),
     "map_to_batch": (
         map_rows(lambda x_i: pt.exp(x_i).sum(), X),
-        "The same for a loop that keeps a value a row: predictions, for example.",
+        "The same for a loop that returns one value per row, such as predictions.",
     ),
     "batched_inner_to_sum": (
         rewrite_graph(pair_kernel(lambda x, z: pt.dot(x - z, x - z))(X, Z), include=("canonicalize",)),
-        "An inner product that was written for one pair becomes, for all pairs, a stack of tiny products of matrices, "
-        "which no library is fast at. As a sum over features it is what the next two passes look for.",
+        "An inner product that is written for one pair becomes, for all pairs, a stack of tiny products of matrices, "
+        "which is slow in every library. The next two passes match the sum over features.",
     ),
     "squared_distance_to_gemm": (
         ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2),
-        "The array of all differences has m n d entries; the product of matrices has m n, and BLAS computes it at the "
-        "speed of the machine. Both sides are centred first, for the difference of large numbers costs digits.",
+        "The array of all differences has m n d entries. The product of matrices has m n, and BLAS computes it at "
+        "the full speed of the processor. Both sides are centred first: a difference of large numbers loses digits.",
     ),
     "sum_of_products_to_dot": (
         (pt.dot(X, Z.T) * q[None, :]).sum(axis=1),
-        "The products are never stored, only their sum.",
+        "The products are not stored, only their sum.",
     ),
     "quadratic_form": (
         (q * pt.dot(pt.exp(pt.dot(X, X.T)), q)).sum(),
-        "PyTensor differentiates q.(Kq) into Kq + K'q, two passes over a large matrix. K is found to be symmetric from "
-        "how it is computed, and then the gradient is 2 Kq, and shares its one product with the value.",
+        "PyTensor differentiates q.(Kq) into Kq + K'q, two passes over a large matrix. If the expression of K proves "
+        "that it is symmetric, the gradient is 2 Kq, and shares one product with the value.",
     ),
     "tile": (
         pt.dot(lift([RBF_XZ])[0], q),
-        "A matrix that does not fit into memory is computed a tile at a time, while the tile is in the cache, and "
-        "multiplied at once. It runs only where `memory` asks for it: a matrix that fits is better computed once.",
+        "A matrix that does not fit into memory is computed one tile at a time, and each tile is multiplied while it "
+        "is in the cache. The pass runs only if the matrix exceeds `memory`: a matrix that fits is computed only once.",
     ),
 }
 
 
 def formula(outputs, also=()):
-    """The lines of graphs, by name."""
+    """Return the formulas of graphs, by name."""
     reader = GraphReader()
     terms = {name: reader.read(graph) for name, graph in outputs.items()}
     lines = Formula(terms, reader.loop_variables, named=[reader.read(v) for v in also]).lines
@@ -74,7 +74,7 @@ def formula(outputs, also=()):
 
 
 def example(name):
-    """The text of a pass's example before and after it, and nothing else, was applied."""
+    """Return the example of a pass before and after that pass alone."""
     graph, _ = EXAMPLES[name]
     fgraph = FunctionGraph(outputs=[graph], clone=True, copy_inputs=False)
     in2out(PASSES[name]).rewrite(fgraph)
@@ -83,7 +83,7 @@ def example(name):
 
 
 def epilogues(graphs):
-    """The statements that are generated for an entry of each matrix that is tiled."""
+    """Yield the statements that are generated for an entry of each tiled matrix."""
     ops = dict.fromkeys(
         v.owner.op for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, KernelMatvec)
     )
@@ -101,12 +101,12 @@ def epilogues(graphs):
 
 
 def fence(text):
-    """A block that is shown and not run."""
+    """Return a block of text that is not run."""
     return f"```text\n{text}\n```"
 
 
 def passes():
-    """The section of each pass."""
+    """Yield the section of each pass."""
     for name, rewrite in PASSES.items():
         rule = inspect.getdoc(rewrite.fn).partition("\n")[0]
         path = Path(inspect.getsourcefile(rewrite.fn)).resolve().relative_to(PAGE.parent.parent)
@@ -123,43 +123,43 @@ def passes():
 
 
 def whole():
-    """The dual of the paper from its nested reduce down to what runs."""
+    """Yield the steps from the paper's dual, a nested reduce, to the generated source."""
     W = CSVC(lam, X, y, 1.0, RBF(0.5)).value
-    yield "As it is written:\n\n" + fence(formula({"W": W}))
+    yield "As written:\n\n" + fence(formula({"W": W}))
     for stage in stages([W]):
         fired = ", ".join(f"`{name}` ({n})" for name, n in stage.fired.items())
         title = "PyTensor's canonical form" if not fired else f"After {fired}"
         yield f"{title}:\n\n" + fence(formula({"W": stage.graphs[0]}))
     step = lower(lift(value_and_grad(W, lam)))
-    yield "Only now is it differentiated; value and gradient share one product:\n\n" + fence(
+    yield "Then W is differentiated; value and gradient share one product:\n\n" + fence(
         formula(dict(zip(("W", "g"), step, strict=True)))
     )
     constants, inputs, left = hoist(step, [lam])
     (K,) = inputs
     K.name = "K"
-    yield "Where K fits into memory it is hoisted. Once a run:\n\n" + fence(formula({"K": constants[0]}))
+    yield "If K fits into memory, it is hoisted. Once per run:\n\n" + fence(formula({"K": constants[0]}))
     yield "In each step:\n\n" + fence(formula(dict(zip(("W", "g"), left, strict=True))))
     tiled = tile(step)
     constants, *_ = hoist(tiled, [lam])
     yield (
-        "Where it does not fit, its product is a KernelMatvec: K is computed in each step, a tile at a time:\n\n"
+        "If it does not fit, its product is a KernelMatvec: K is computed in each step, one tile at a time:\n\n"
         + fence(formula(dict(zip(("W", "g"), tiled, strict=True)), constants))
     )
     (source,) = epilogues(tiled)
-    yield f"The source that is generated for it, with theta = -1 / (2 sigma^2):\n\n{fence(source)}"
+    yield f"The generated source, with theta = -1 / (2 sigma^2):\n\n{fence(source)}"
 
 
 def page():
     """Return the text of docs/rewrites.md."""
     head = [
         "# What the compiler does",
-        "Generated from `symsvm/compiler/rewrites` by `make docs`. `symsvm.explain(objective)` prints the same for a "
-        'problem of your own, and `symsvm.explain(objective, format="html")` draws it.',
-        "A formula is read as NumPy. A loop is written `sum over the rows (lam_i, x_i) of`, with its term below.",
-        "Before all passes, numbers are widened. PyTensor gives a Python number the least type that holds it: "
+        "This page is generated from `symsvm/compiler/rewrites` by `make docs`. `symsvm.explain(objective)` prints the "
+        'same for your own problem, and `symsvm.explain(objective, format="html")` draws it.',
+        "Formulas are written as in NumPy, and a loop as `sum over the rows (lam_i, x_i) of`, with its term below.",
+        "Before all passes, numbers are widened. PyTensor gives a Python number the smallest type that holds it: "
         "`2` is an int8, and `pt.sqrt(2)` a float32 with seven digits. [`widen`](../symsvm/graphs/dtypes.py) computes "
-        "what is narrow because of numbers alone in float64; a float32 array, or a cast to float32, stays what it is.",
-        "## The passes, in their order",
+        "in float64 what is narrow only because of numbers. float32 arrays and casts to float32 are not changed.",
+        "## The passes, in order",
     ]
     return "\n\n".join([*head, *passes(), "## The dual of the paper, from a reduce in a reduce", *whole()]) + "\n"
 

@@ -19,7 +19,7 @@ def build(kernel, X, mode):
 
 
 def values(kernel, X, Z, mode):
-    """Everything the paper computes, in one function: W, grad W, lam(t + 1), b, yhat."""
+    """Return everything the paper computes, from one function: W, grad W, lam(t + 1), b, yhat."""
     from symsvm.objectives.dual import decisions
 
     svm = build(kernel, X, mode)
@@ -29,8 +29,8 @@ def values(kernel, X, Z, mode):
     return [np.asarray(v) for v in function([], outputs, mode=mode)()]
 
 
-# Numba compiles each for ten seconds: these are functions of a.b, as "polynomial" is, and of |a - b|^2, as a part of
-# "composed" is, as well as "laplacian"; "rbf" itself is in test_equations, on both backends.
+# Numba compiles each kernel for ten seconds. These are like others: functions of a.b, as "polynomial", or parts of
+# "composed" (|a - b|^2 and the Laplacian kernel); "rbf" is in test_equations, on both backends.
 ALIKE = ("homogeneous", "sigmoid", "custom", "rbf", "laplacian")
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in (*KERNELS, "precomputed")]
 

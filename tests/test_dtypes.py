@@ -1,4 +1,4 @@
-"""A graph of float64 computes in float64, whatever its numbers are: no float32 is in it that nobody asked for."""
+"""A graph of float64 computes in float64 whatever its numbers: Python numbers introduce no float32."""
 
 import random
 
@@ -27,7 +27,7 @@ POINTS = np.random.default_rng(0).normal(size=(5, 3))
 
 # Python numbers, constants, shapes and inputs.
 LEAVES = ["2", "2.0", "0.3", "7", "0.5", "1.0", "100", "p.constant(3)", "p.constant(1.5)", "x.shape[0]", "x", "x[1]"]
-# Each with room for its arguments, and of values that neither vanish nor overflow in any order.
+# Templates with places for arguments, whose values neither vanish nor overflow in any combination.
 FORMS = [
     "({} + {})",
     "({} - {})",
@@ -94,14 +94,14 @@ def test_random_expressions(rng):
     (wide,) = widen([graph(text)])
     assert not narrow([wide]), text
     (again,) = widen([wide])
-    assert again is wide  # nothing is left to do
+    assert again is wide  # widening is idempotent
     computed = pytensor.function([x], wide, mode=get_mode("FAST_COMPILE"), on_unused_input="ignore")(VECTOR)
     np.testing.assert_allclose(computed, value(text), rtol=1e-12, atol=1e-12, err_msg=text)
 
 
 @pytest.mark.parametrize("mode", ["NUMBA", "JAX", "FAST_COMPILE"])
 def test_expressions_on_each_backend(mode):
-    """All of them in one function, and each of them, of constants alone too, with the digits of float64."""
+    """All expressions in one function, also those of constants alone, have float64 precision."""
     rng = random.Random(0)
     texts = [expression(rng.choice, 3) for _ in range(12)] + [form.format(*"2372") for form in FORMS]
     graphs = [graph(text) for text in texts] + [pt.sqrt(2).astype("float64"), pt.exp(1) * pt.ones(2)]
@@ -122,7 +122,7 @@ def root(X, Z):
 
 @pytest.mark.parametrize("mode", ["JAX", "FAST_COMPILE"])
 def test_a_kernel_in_tiles(mode):
-    """The form of the kernel, from which Numba's loops are made too, has all digits in its numbers."""
+    """The form of the kernel, from which the loops are generated, has its numbers in float64."""
     Z = pt.dmatrix("Z")
     K, Kq = function([X, Z, x], [ROOT(X, Z), kernel_matvec(ROOT, X, Z, x)], mode=mode)(POINTS, POINTS[:3], VECTOR)
     np.testing.assert_allclose(K, root(POINTS, POINTS[:3]), rtol=1e-12)
@@ -132,7 +132,7 @@ def test_a_kernel_in_tiles(mode):
 
 
 def test_a_loop_that_stays_a_loop():
-    """A step that the passes leave alone, since it uses its accumulator, has numbers too."""
+    """The numbers of a step that stays a loop are widened too."""
     total = pytensor.scan(
         lambda x_i, total: total * pt.sqrt(2) + x_i * pt.exp(1),
         sequences=[x],
@@ -149,7 +149,7 @@ def test_a_loop_that_stays_a_loop():
 
 
 def test_numbers_that_become_inputs():
-    """3.5 is a float32 to PyTensor and 0.3 a float64; what they are changes no type and compiles nothing anew."""
+    """PyTensor makes 3.5 a float32 and 0.3 a float64; the number changes no type and causes no compilation."""
     compiled = {c: function([x], (x * c).sum() / pt.sqrt(c), mode="FAST_COMPILE") for c in (3.5, 0.3)}
     for c, W in compiled.items():
         np.testing.assert_allclose(W(VECTOR), VECTOR.sum() * np.sqrt(c), rtol=1e-14)
@@ -158,7 +158,7 @@ def test_numbers_that_become_inputs():
     assert compiled[3.5].function is compiled[0.3].function
 
 
-def test_what_is_meant_to_be_narrow_stays():
+def test_intended_narrow_types_stay():
     f, i = pt.fvector("f"), pt.bvector("i")
     rounded = pt.cast(x, "float32") * x
     for graph in (
@@ -175,7 +175,7 @@ def test_what_is_meant_to_be_narrow_stays():
     assert product.dtype == "float32"
     assert narrow([product])
     (output,) = widen([pt.sqrt(2)])
-    assert output.dtype == "float32"  # the type that a caller has seen
+    assert output.dtype == "float32"  # outputs keep their types
 
 
 def test_integers_of_numbers_do_not_overflow():
@@ -183,14 +183,14 @@ def test_integers_of_numbers_do_not_overflow():
     np.testing.assert_array_equal(function([x], graph, mode="FAST_COMPILE")(VECTOR), VECTOR * 200 + 10_000)
 
 
-def test_a_mode_has_the_pass():
+def test_a_mode_includes_the_pass():
     graph = x * pt.sqrt(2) * pt.exp(1)
     mode = get_mode("FAST_COMPILE").including("symsvm")
     np.testing.assert_allclose(pytensor.function([x], graph, mode=mode)(VECTOR), VECTOR * 2**0.5 * np.e, rtol=1e-15)
 
 
 def test_a_named_kernel_is_left_as_it_is():
-    """Nothing is rebuilt where every number is exact: the passes see what they always saw."""
+    """A graph in which every number is exact is not rebuilt."""
     K = RBF(sigma=2.0)(X)
     assert widen([K])[0] is K
     *_, last = stages([K])

@@ -1,4 +1,4 @@
-"""Products with matrices of pairs: values, gradients, shapes, sparse points, and the same bits however they are cut."""
+"""Products with kernel matrices: values, gradients, shapes, sparse points, and the same bits for any tiles."""
 
 from types import SimpleNamespace
 
@@ -39,7 +39,7 @@ farthest = pair_kernel(lambda x, z: pt.exp(-abs(x - z).max()))
 
 
 def plain(kernel, X, Z):
-    """The matrix of pairs without any of our passes."""
+    """Return the kernel matrix without the passes of symsvm."""
     return pytensor.function([], kernel(pt.constant(X), pt.constant(Z)), mode=PLAIN)()
 
 
@@ -80,7 +80,7 @@ SHAPES = [
 ]
 
 
-# Lengths that do not fit one another, or would if one of them were stretched.
+# Shapes that do not fit, or only by broadcasting.
 MISFITS = [
     (POINTS, OTHERS, SIDES[:4]),
     (POINTS, OTHERS, np.ones((6, 2))),
@@ -94,7 +94,7 @@ MISFITS = [
     ("mode", "exact"), [("FAST_COMPILE", composed), ("JAX", composed), ("NUMBA", rbf), ("NUMBA", laplacian)]
 )
 def test_shapes(mode, exact):
-    """Any lengths, one row repeated, arrays that are not contiguous; what does not fit raises."""
+    """Any lengths, one row repeated, arrays that are not contiguous; shapes that do not fit raise."""
     graph = kernel_matvec(KERNELS[exact.__name__][0], X, Z, Q)
     product = function([X, Z, Q], graph, mode=mode)
     for m, n, d, p in SHAPES:
@@ -116,7 +116,7 @@ def test_shapes(mode, exact):
 
 @pytest.mark.parametrize("name", [*FORMS, "farthest"])
 @pytest.mark.parametrize("m", [1, 6])
-def test_known_lengths_of_one_are_not_taken_for_broadcasting(name, m):
+def test_known_lengths_of_one_are_not_broadcast(name, m):
     kernel = FORMS.get(name, farthest)
     for n in (1, 5):
         value = kernel_matvec(kernel, POINTS[:m], OTHERS[:n], VECTOR[:n]).eval(mode="FAST_COMPILE")
@@ -147,7 +147,7 @@ FAMILIES = {  # kernels as functions of their hyper-parameters, and values for t
 
 
 @pytest.mark.parametrize(("name", "p"), [*((name, 2) for name in FAMILIES), ("rbf", None), ("laplacian", None)])
-def test_gradients_by_everything(name, p):
+def test_gradients_by_all_inputs(name, p):
     family, hyper = FAMILIES[name]
     right = VECTOR if p is None else SIDES
     with pytensor.config.change_flags(mode="FAST_COMPILE"):  # for all that verify_grad compiles
@@ -178,7 +178,10 @@ def test_gradients_by_an_array_of_weights():
 
 @pytest.mark.parametrize(
     ("mode", "kernel", "wrt"),
-    [("JAX", lambda gamma: RBF(0.8) * Laplacian(gamma), 3), ("NUMBA", Laplacian, 1)],  # Numba compiles each Op long
+    [
+        ("JAX", lambda gamma: RBF(0.8) * Laplacian(gamma), 3),
+        ("NUMBA", Laplacian, 1),
+    ],  # Numba takes long to compile each Op
 )
 def test_compiled_gradients(mode, kernel, wrt):
     gamma = pt.dscalar("gamma")
@@ -230,7 +233,7 @@ SPARSE_KERNELS = {
 
 
 def storages():
-    """A and B as a pair of variables, with values for them: sparse on the left, on the right, on both sides."""
+    """Return variables for A and B with their values: sparse on the left, on the right, on both sides."""
     S, T, A, B = sparse.csr_matrix("S"), sparse.csr_matrix("T"), pt.dmatrix("A"), pt.dmatrix("B")
     left, right = scipy.sparse.csr_matrix(SPARSE), scipy.sparse.csr_matrix(OTHER)
     return [((S, left), (B, OTHER)), ((A, SPARSE), (T, right)), ((S, left), (T, right))]
@@ -261,7 +264,7 @@ def test_sparse_points_in_compiled_loops(name, which):
 
 
 def test_sparse_values_of_every_kind():
-    """Arrays and matrices, integers, float32, indices out of order, entries that come twice."""
+    """Arrays and matrices, integers, float32, unsorted indices, duplicate entries."""
     S = scipy.sparse.csr_matrix(SPARSE)
     shuffled = scipy.sparse.csr_matrix(
         (S.data[::-1].copy(), S.indices[::-1].copy(), (S.nnz - S.indptr[::-1]).copy()), shape=S.shape
@@ -280,7 +283,7 @@ def test_sparse_values_of_every_kind():
     np.testing.assert_allclose(narrow.eval(mode="FAST_COMPILE"), plain(RBF(0.8), SPARSE, OTHER) @ VECTOR, rtol=1e-5)
 
 
-def test_what_sparse_points_cannot_do_is_said_in_a_sentence():
+def test_unsupported_sparse_points_raise():
     S, T = sparse.csr_matrix("S"), sparse.csr_matrix("T")
     with pytest.raises(TypeError, match="must be in CSR format, one point per row, got csc"):
         kernel_matvec(RBF(), sparse.csc_matrix("C"), T, q)
@@ -298,7 +301,7 @@ def test_what_sparse_points_cannot_do_is_said_in_a_sentence():
             pytensor.function([S, T, q], graph, mode=resolve_mode("JAX"), on_unused_input="ignore")
 
 
-def test_bad_input_gets_a_sentence():
+def test_bad_input_raises():
     with pytest.raises(ValueError, match="q must be a vector or a matrix of right-hand sides, got 3 dimensions"):
         kernel_matvec(RBF(), X, Z, pt.dtensor3())
     with pytest.raises(TypeError, match="kernel must be a symsvm kernel, such as RBF"):
@@ -316,7 +319,7 @@ def test_bad_input_gets_a_sentence():
 
 @st.composite
 def epilogues(draw, depth=3):
-    """A random elementwise function of a.b, |a|^2 and |b|^2, bounded so that no digit is lost."""
+    """Draw a random elementwise function of a.b, |a|^2 and |b|^2, bounded so that no digits are lost."""
     if depth == 0 or draw(st.booleans()):
         return draw(st.sampled_from(["s", "u", "v", "0.3", "2.0", "t"]))
     if draw(st.booleans()):
@@ -327,13 +330,13 @@ def epilogues(draw, depth=3):
 
 
 def matrix_of(text, weight):
-    """The matrix that an epilogue makes of X, Z and a number, in float64 throughout."""
+    """Return the graph of the matrix with this epilogue, in float64."""
     scope = {"pt": pt, "s": pt.dot(X * weight, Z.T), "u": (X**2).sum(1)[:, None], "v": (Z**2).sum(1)[None, :]}
     return widen([eval(f"{text} * s", scope | {"t": pt.constant(0.7)})])[0]
 
 
 def value_of(text, weight):
-    """The same in NumPy, of POINTS and OTHERS."""
+    """Return the same matrix in NumPy, of POINTS and OTHERS."""
     names = SimpleNamespace(tanh=np.tanh, exp=np.exp, sqrt=np.sqrt, sqr=np.square, sin=np.sin, maximum=np.maximum)
     s, u, v = (POINTS * weight) @ OTHERS.T, (POINTS**2).sum(1)[:, None], (OTHERS**2).sum(1)[None, :]
     return eval(f"{text} * s", {"pt": names, "s": s, "u": u, "v": v, "t": 0.7})
@@ -381,7 +384,7 @@ def test_tile_keeps_the_value(text, names, extra):
         np.testing.assert_allclose(after, before, rtol=1e-11, atol=1e-11)
 
 
-# Oracles
+# Cross matrices
 
 
 CHOICES = {
@@ -400,7 +403,7 @@ def chosen(K, rows, columns):
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_pairs(storage, monkeypatch):
-    """In the compiled loops: chosen rows and columns, bits, and what is not there."""
+    """The compiled loops: selected rows and columns, reproducible bits, indices out of range."""
     monkeypatch.setattr(oracles, "SMALL_MATRIX", 0)
     rng = np.random.default_rng(1)
     A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.5) for n in (70, 600))
@@ -421,7 +424,7 @@ def test_pairs(storage, monkeypatch):
 
 
 def check_chosen(pairs, K, rows, columns):
-    """A block and products, new and into an array."""
+    """Check a block and products, with and without an output array."""
     right = chosen(K, rows, columns)
     np.testing.assert_allclose(pairs.block(rows, columns), right, rtol=1e-12)
     out = np.full(right.shape, np.nan)
@@ -436,7 +439,7 @@ def check_chosen(pairs, K, rows, columns):
 
 
 def check_bits(pairs):
-    """A row has the same bits twice, whatever rows are beside it and however many threads there are."""
+    """A row has the same bits in every call, whatever the other rows and the number of threads."""
     q = RNG.normal(size=(600, 2))
     block, product = pairs.block(), pairs.matvec(q)
     threads = numba.get_num_threads()
@@ -456,7 +459,7 @@ def check_bits(pairs):
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.8), farthest, SPARSE_KERNELS["weights"]], ids=["rbf", "farthest", "weights"])
-def test_oracles_without_loops_of_their_own(kernel):
+def test_cross_matrices_without_compiled_loops(kernel):
     made = KernelEvaluator(kernel, mode="FAST_COMPILE").between(scipy.sparse.csr_matrix(SPARSE), OTHER)
     K = plain(kernel, SPARSE, OTHER)
     for rows, columns in [(None, None), ([2, 2, 0], [4, 1]), ([], [1]), ([1], [])]:
@@ -467,7 +470,7 @@ def test_oracles_without_loops_of_their_own(kernel):
 
 
 def test_pairs_in_another_type_have_the_form_that_they_were_bound_with():
-    """CSR points that a kernel scales are stored densely, and are not centred all the same."""
+    """CSR points that a kernel scales are stored densely, and are not centred."""
     points = scipy.sparse.random(1200, 6, density=0.5, random_state=0, format="csr")
     scale = np.linspace(0.5, 2.0, 6)
     kernel = pair_kernel(lambda x, z, scale: pt.exp(-((x / scale - z / scale) ** 2).sum()), scale=scale)

@@ -1,4 +1,4 @@
-"""The parts that loops are made of: functions of numbers, and forms that a graph is factored into."""
+"""The parts of the generated loops: vector math, scalar functions, and the forms of kernel matrices."""
 
 import math
 import re
@@ -40,7 +40,7 @@ POINTS, OTHERS, VECTOR = RNG.uniform(0.1, 1, (7, 3)), RNG.uniform(0.1, 1, (5, 3)
 
 
 def over_arrays(f, n):
-    """A function of n numbers, compiled as a loop over arrays."""
+    """Return a function of n numbers, compiled as a loop over arrays."""
     if n == 1:
 
         def loop(x, out):
@@ -63,13 +63,13 @@ def over_arrays(f, n):
 
 
 def units(value, exact):
-    """The error in units of the last place of the exact value."""
+    """Return the error in units in the last place of the exact value."""
     last = np.spacing(np.maximum(abs(exact).astype(value.dtype), np.finfo(value.dtype).tiny))
     return abs(value - exact) / last
 
 
 def spread(dtype, low, high):
-    """Numbers over an interval, most of them small or near an end."""
+    """Return numbers in an interval, most of them small or near an end."""
     return np.concatenate(
         [
             np.linspace(low, high, 40001),
@@ -98,7 +98,7 @@ def test_exponentials_to_three_units_in_the_last_place(name, exact, dtype):
     rest = np.array([info.max, -info.max, np.inf, -np.inf, np.nan, 0.0, -0.0], dtype)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(f(rest), exact(rest).astype(dtype))
-    # A NaN stays one, whatever its other bits are; numbers below the least normal one are kept or become 0.
+    # A NaN with other bits stays a NaN; results below the least normal number are kept or become 0.
     whole = {"float32": "uint32", "float64": "uint64"}[dtype]
     noted = (np.full(3, np.nan, dtype).view(whole) + np.array([1, 5, 255], whole)).view(dtype)
     assert np.isnan(f(noted)).all()
@@ -151,7 +151,7 @@ TRIPLES = np.vstack([TRIPLES, RNG.uniform(-2, 2, (200, 3))])
 
 
 def expression(kind, inputs):
-    """One scalar operation of the table, applied to as many inputs as it takes."""
+    """Apply one scalar operation of the table to its inputs."""
     op = SCALARS[kind]
     size = 3 if kind in (ps.Switch, ps.Clip) else op.nin if op.nin > 0 else 2
     args = list(inputs[:size])
@@ -163,7 +163,7 @@ def expression(kind, inputs):
 
 
 def expressions(inputs):
-    """All operations of the tables, casts, and what they make of truth values and of constants."""
+    """Return all operations of the tables, casts, and operations on booleans and constants."""
     x, y, z = inputs
     finite = pt.clip(x, -3, 3)
     return {
@@ -181,7 +181,7 @@ def expressions(inputs):
 
 
 def compile_all(functions, dtype):
-    """One loop that evaluates every function from its source."""
+    """Compile one loop that evaluates every function from its source."""
     lines = ["def loop(x, y, z, out):", "    for i in range(len(x)):"]
     for k, f in enumerate(functions):
         source = f.source(["x[i]", "y[i]", "z[i]"], f"out[{k}, i]")
@@ -221,7 +221,7 @@ def test_every_operation_of_the_tables(dtype):
 @pytest.mark.parametrize(
     "kind", [kind for kind in TABLE if kind not in (ps.Floor, ps.EQ, ps.NEQ)], ids=lambda k: k.__name__
 )
-def test_derivatives_are_functions_too(kind):
+def test_derivatives_are_scalar_functions(kind):
     inputs = pt.dscalars("x", "y", "z")
     f = ScalarFunction(inputs, expression(kind, inputs))
     if f.dtype == "bool":
@@ -238,7 +238,7 @@ def test_derivatives_are_functions_too(kind):
             assert all(g is None or np.isfinite(g(*point)) for g in map(by_i.grad, range(3)))
 
 
-def test_a_function_is_its_expression():
+def test_functions_are_equal_if_their_expressions_are():
     x, y = pt.dscalars("x", "y")
     f = ScalarFunction([x, y], pt.exp(-x) * y)
     u, v = pt.dscalars("u", "v")
@@ -267,7 +267,7 @@ def test_permuted_and_times():
     assert not any(ScalarFunction([x, y], graph).is_product for graph in (x * x, x * y * 2, x + y))
 
 
-def test_what_has_no_inner_loop_is_named():
+def test_an_operation_without_an_inner_loop_is_named():
     x, y = pt.dscalars("x", "y")
     with pytest.raises(NotElementwise, match="mod has no inner loop"):
         ScalarFunction([x, y], x % y)
@@ -286,14 +286,14 @@ CHANNELS = {  # for each channel whether it is a product of matrices
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_the_form_of_a_kernel(name):
+def test_kernel_form(name):
     form = kernel_form(FORMS[name], A, B)
     assert tuple(channel.h.is_product for channel in form.channels) == CHANNELS[name]
     assert [len(channel.weights) for channel in form.channels] == [int("weighted" in name)] * len(form.channels)
     assert len(form.epilogue.inputs) == sum(map(len, (form.channels, form.rows, form.columns, form.numbers)))
     (again,) = tile([pt.dot(lift([FORMS[name](A, B)])[0], q)])
     ops = [v.owner.op for v in ancestors([again]) if v.owner is not None and isinstance(v.owner.op, KernelMatvec)]
-    assert [len(op.hs) for op in ops] == [len(form.channels)] * (name != "linear")  # which is but a product
+    assert [len(op.hs) for op in ops] == [len(form.channels)] * (name != "linear")  # a plain product
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -303,8 +303,8 @@ def test_the_form_has_the_value_of_the_kernel(name, mode, dtype):
     check_value(FORMS[name], mode, dtype)
 
 
-# A form takes ten seconds to compile: one with all kinds of inputs, and one with weights. Loops in float32 are those of
-# every fit of the fast solver.
+# A form takes ten seconds to compile, so only two are: one with all kinds of inputs, and one with weights. Every fit of
+# the decomposition solver uses loops in float32.
 @pytest.mark.parametrize(
     ("name", "ops", "dtype"),
     [
@@ -345,7 +345,7 @@ def check_value(kernel, mode, dtype, ops=(KernelGram, KernelMatvec)):
         (Precomputed(np.eye(3)), "is no sum over features"),
     ],
 )
-def test_what_has_no_form_says_why(kernel, reason):
+def test_a_kernel_without_a_form_has_a_reason(kernel, reason):
     with pytest.raises(NotElementwise, match=reason):
         kernel_form(kernel, A, B)
 
@@ -366,7 +366,7 @@ def test_matrices_without_a_form():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 def test_error_of_the_squared_distance(offset, dtype):
-    """At most (d + 4) eps (|a - c|^2 + |b - c|^2), c the centre, though the points are far away or nearly coincide."""
+    """At most (d + 4) eps (|a - c|^2 + |b - c|^2), c the centre, also for points far away or nearly equal."""
     d = 5
     points = RNG.normal(size=(60, d))
     X = (np.vstack([points, points + 1e-8, points[:1]]) + offset).astype(dtype)
@@ -395,13 +395,13 @@ def test_error_of_the_squared_distance_of_sparse_points(dtype):
     sizes = (E**2).sum(-1)
     exact = ((E[:, None] - E[None]) ** 2).sum(-1)
     assert (abs(D - exact) <= (d + 4) * np.finfo(dtype).eps * (sizes[:, None] + sizes[None])).all()
-    assert abs(D - exact).max() > 1e-3 * np.finfo(dtype).eps * sizes.max()  # centring would be better
+    assert abs(D - exact).max() > 1e-3 * np.finfo(dtype).eps * sizes.max()  # centred points have a smaller error
 
 
 # Graphs
 
 
-def test_signatures_tell_computations_apart():
+def test_signatures_distinguish_computations():
     x, y = pt.dvectors("x", "y")
     same = [
         (lambda v: pt.exp(v).sum() * 2.5),
@@ -427,7 +427,9 @@ def test_signatures_tell_computations_apart():
     ]
     assert len({signature([x, y], [graph]) for graph in every}) == len(every)
     assert signature([x, y], [x - y]) != signature([y, x], [x - y])
-    assert signature([x], [x * y]) != signature([x], [x * pt.dvector("y")])  # a leaf that is not given is itself
+    assert signature([x], [x * y]) != signature(
+        [x], [x * pt.dvector("y")]
+    )  # a leaf that is not an input is compared by identity
 
 
 def test_signatures_of_sparse_constants_are_their_entries():
@@ -450,12 +452,12 @@ def test_leaves():
 
 
 def floats(graphs):
-    """The floating types of everything in the graphs."""
+    """Return the floating types of all variables in the graphs."""
     return {v.dtype for v in ancestors(graphs) if getattr(v, "dtype", "").startswith("float")}
 
 
 @pytest.mark.parametrize("name", ["rbf", "composed"])
-def test_retype_leaves_nothing_behind(name):
+def test_retype_changes_every_floating_type(name):
     lam, y, X = pt.dvector("lam"), pt.dvector("y"), pt.dmatrix("X")
     objective = CSVC(lam, X, y, 1.5, KERNELS[name][0])
     plain = [*value_and_grad(objective.value, lam), *lift(objective.bounds)]

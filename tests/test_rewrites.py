@@ -1,4 +1,4 @@
-"""Each pass by structure, against the graph it should give, and by value, against the graph as it was written."""
+"""Each pass is tested by structure, against the expected graph, and by value, against the graph as written."""
 
 import numpy as np
 import pytensor
@@ -34,7 +34,7 @@ VALUES = {X: POINTS, Z: OTHERS, lam: WEIGHTS, y: LABELS}
 
 
 def evaluate(graphs):
-    """The values of graphs with none of our passes."""
+    """Return the values of graphs without the passes of symsvm."""
     inputs = [v for v in VALUES if v in set(ancestors(graphs))]
     return pytensor.function(inputs, graphs, mode=PLAIN)(*(VALUES[v] for v in inputs))
 
@@ -48,7 +48,7 @@ def canonical(graph):
 
 
 def lifted(graph):
-    """The graph after the passes, with the same value."""
+    """Return the graph after the passes, and check that its value is the same."""
     (result,) = lift([graph])
     before, after = evaluate([graph, result])
     np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-12)
@@ -84,7 +84,7 @@ def test_nested_to_any_depth():
     assert not has(lifted(graph), Scan)
 
 
-def test_what_is_no_sum_stays_a_loop():
+def test_other_loops_stay_loops():
     start = pt.constant(0.5, dtype="float64")
 
     def fold(step):
@@ -144,7 +144,7 @@ def test_squared_distance_of_points_far_from_the_origin():
     # The centre itself is rounded: eps * offset a coordinate, times the spread.
     np.testing.assert_allclose(value, exact, atol=100 * np.finfo(float).eps * (1 + np.abs(POINTS).max()) ** 2)
     uncentred = (shifted**2).sum(1)[:, None] + (shifted**2).sum(1)[None] - 2 * shifted @ shifted.T
-    assert np.abs(uncentred - exact).max() > 1e-5  # what the centring saves
+    assert np.abs(uncentred - exact).max() > 1e-5  # the error without centring
 
 
 def test_points_that_nearly_coincide():
@@ -191,7 +191,7 @@ def test_the_gradient_shares_the_product_with_the_value():
     assert sorted(node.outputs[0].type.shape[-1] == 1 for node in products) == [False, True]  # X X' and K q
 
 
-def test_gradients_by_points_and_hyper_parameters_survive():
+def test_gradients_by_points_and_hyper_parameters():
     sigma = pt.dscalar("sigma")
     W = dual.W(lam, X, y, RBF(sigma) + 0.3 * Linear())
     values = (WEIGHTS, POINTS, LABELS, 0.8)
@@ -201,7 +201,7 @@ def test_gradients_by_points_and_hyper_parameters_survive():
         np.testing.assert_allclose(mine, reference, rtol=1e-9, atol=1e-10)
 
 
-def test_grad_by_an_intermediate_variable_and_by_what_is_not_there():
+def test_grad_by_an_intermediate_and_by_a_disconnected_variable():
     squared = lam**2
     W = (squared * y).sum()
     (value,) = evaluate([grad(W, squared)])
@@ -235,8 +235,8 @@ def test_an_asymmetric_pair_expression_keeps_its_own_gradient():
     np.testing.assert_allclose(by_passes, as_written, rtol=1e-10)
 
 
-def test_two_different_loops_are_not_taken_for_one():
-    """sum_i u_i (K v)_i with u and v from loops that look alike is no quadratic form."""
+def test_two_different_loops_are_not_equal():
+    """sum_i u_i (K v)_i with u and v from two similar loops is no quadratic form."""
     start = pt.constant(0.5, dtype="float64")
 
     def walk(step):
@@ -272,7 +272,7 @@ def test_modes_include_and_exclude_the_passes():
     assert scans == {"none": True, "all": False, "one off": True}
 
 
-def test_what_would_not_fit_is_tiled_or_stays_a_loop():
+def test_large_arrays_are_tiled_or_stay_loops():
     big = pytensor.shared(np.zeros((2000, 2)), name="big", shape=(2000, 2))
     weights = pytensor.shared(np.zeros(2000), name="weights", shape=(2000,))
     W = dual.W(weights, big, weights, RBF(1.0))
@@ -284,7 +284,7 @@ def test_what_would_not_fit_is_tiled_or_stays_a_loop():
     assert has(lift([dual.W(weights, big, weights, farthest)], memory=2**24)[0], Scan)
 
 
-def test_hoist_takes_out_what_does_not_vary():
+def test_hoist_extracts_what_does_not_vary():
     (W,) = lift([dual.W(lam, X, y, RBF(0.8))])
     constants, inputs, (outer, _) = hoist([W, lam * 2], [lam])
     assert [c.ndim for c in constants] == [2]
@@ -294,7 +294,7 @@ def test_hoist_takes_out_what_does_not_vary():
 
 @st.composite
 def sums(draw, depth=2):
-    """A random objective: nested sums over random pair expressions, with further terms around and inside them."""
+    """Draw a random objective: nested sums over random pair expressions, with further terms around and inside them."""
     scalars = ("lam", "y", "both")
     kind = draw(st.sampled_from(["rbf", "product", "l1", "power", "mixed"]))
     order = draw(st.permutations(range(3)))

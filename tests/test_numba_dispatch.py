@@ -1,4 +1,4 @@
-"""Products, sums and orders on Numba: right for every layout, and only in graphs that symsvm compiles."""
+"""Products, sums and argsort on Numba: correct for every memory layout, and only in graphs that symsvm compiles."""
 
 import numpy as np
 import pytensor.tensor as pt
@@ -33,7 +33,7 @@ def test_products_of_any_layout():
     np.testing.assert_allclose(single, a @ b, rtol=1e-5, atol=1e-6)
 
 
-def test_another_layout_compiles_nothing_anew():
+def test_another_layout_does_not_recompile():
     A, x = pt.dmatrix("A"), pt.dvector("x")
     compiled = function([A, x], [A @ x, A.sum(axis=0)])
     a, v = RNG.normal(size=(6, 6)), RNG.normal(size=6)
@@ -73,7 +73,7 @@ def test_products_of_other_types():
     np.testing.assert_array_equal(whole, c @ c.T)
 
 
-def test_stacks_of_products():
+def test_batched_products():
     A, B = pt.tensor3("A"), pt.tensor3("B")
     a, b = RNG.normal(size=(4, 3, 2)), RNG.normal(size=(4, 2, 5))
     product, own = function([A, B], [A @ B, A.transpose(0, 2, 1) @ A])(a, b)
@@ -114,7 +114,7 @@ def test_sums_of_other_types():
     np.testing.assert_array_equal(flags, (n > 2).sum(axis=1))
 
 
-def test_orders():
+def test_argsort():
     x = pt.vector("x")
     compiled = function([x], [pt.argsort(x), pt.argsort(x[::-2])])
     for v in (RNG.normal(size=9), np.zeros(0), np.array([np.inf, -np.inf, 0.0])):
@@ -127,7 +127,7 @@ def test_orders():
 
 
 def test_other_graphs_keep_the_conversions_of_pytensor():
-    function([], pt.constant(1.0) + 1)  # ours are there
+    function([], pt.constant(1.0) + 1)  # registers ours
     from pytensor.link.numba.dispatch.basic import numba_funcify, numba_funcify_and_cache_key
 
     A, B = matrices("float64", "A", "B")
