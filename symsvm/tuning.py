@@ -1,4 +1,4 @@
-"""The search for parameters by cross-validation. (Public names of `symsvm.model_selection`.)"""
+"""Search for parameters by cross-validation: the public name of `symsvm.model_selection`."""
 
 from symsvm.model_selection import *  # noqa: F403
 from symsvm.model_selection import __all__ as __all__

@@ -399,7 +399,7 @@ def test_the_estimators_are_symsvms_and_cost_nothing_until_asked_for():
 @pytest.mark.parametrize(
     ("machine", "name"),
     [
-        (SVC(), "symsvm.estimators.kernel_estimator.solve_dual"),
+        (SVC(), "symsvm.estimators.kernel_source.solve_dual"),
         (LinearSVC(), "symsvm.estimators.linear_classifier.solve_linear"),
     ],
     ids=["SVC", "LinearSVC"],
@@ -433,8 +433,8 @@ def test_a_fit_that_is_watched(machine):
     with machine.watching(seen.append) as watching:
         machine.fit(X, y)
         assert (watching.problem, watching.is_solving) == (2, False)
-        assert "_watching" not in vars(copy.deepcopy(machine))
-    assert "_watching" not in vars(machine)
+        assert "_monitor" not in vars(copy.deepcopy(machine))
+    assert "_monitor" not in vars(machine)
     told = [[info.iteration for info in seen if info.problem == k] for k in range(3)]
     assert told == [trace["iteration"].tolist() for trace in machine.trace_]
     with machine.watching(lambda info: info.problem == 1), pytest.warns(ConvergenceWarning) as caught:
@@ -454,7 +454,7 @@ def test_what_ctrl_c_cut_off_and_cannot_begin_again_ends_a_fit(monkeypatch):
     def solve(*args, **options):
         raise errors.pop(0)
 
-    monkeypatch.setattr("symsvm.estimators.kernel_estimator.solve_dual", solve)
+    monkeypatch.setattr("symsvm.estimators.kernel_source.solve_dual", solve)
     machine = SVC()
     with machine.watching(lambda info: False), pytest.raises(KeyboardInterrupt):
         machine.fit(*load_iris(return_X_y=True))
@@ -462,7 +462,7 @@ def test_what_ctrl_c_cut_off_and_cannot_begin_again_ends_a_fit(monkeypatch):
 
 def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(monkeypatch):
     X, y = load_iris(return_X_y=True)
-    original, calls = sys.modules["symsvm.estimators.kernel_estimator"].solve_dual, []
+    original, calls = sys.modules["symsvm.estimators.kernel_source"].solve_dual, []
 
     def solve(*args, **options):
         calls.append(0)
@@ -470,7 +470,7 @@ def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(mon
             raise KeyboardInterrupt
         return original(*args, **options)
 
-    monkeypatch.setattr("symsvm.estimators.kernel_estimator.solve_dual", solve)
+    monkeypatch.setattr("symsvm.estimators.kernel_source.solve_dual", solve)
     with pytest.raises(KeyboardInterrupt):
         SVC().fit(X, y)
     calls.clear()

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import symsvm
 from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, Polynomial, Sigmoid
-from symsvm.estimators.base import votes
+from symsvm.estimators.multiclass import votes
 from symsvm.files import ModelFileError
 
 X, y = load_iris(return_X_y=True)

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from symsvm import RBF, SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, plot
 from symsvm.data import Scaling
-from symsvm.model_selection.halving import rounds_of
+from symsvm.model_selection.grid_search import round_rows
 from symsvm.tuning import tune
 
 X, Y = make_moons(150, noise=0.3, random_state=0)
@@ -187,7 +187,7 @@ def test_a_nu_that_leaves_no_margin_says_so():
     points, labels = make_moons(60, noise=0.4, random_state=0)
     tuning = tune(NuSVC(kernel="linear", tol=1e-6), points, labels, {"nu": [0.1, 0.9]}, folds=3)
     assert tuning.table["status"].tolist() == ["no margin", "done"]
-    with pytest.warns(ConvergenceWarning, match=r"nu=0.1 is too small .* nothing tells classes apart"):
+    with pytest.warns(ConvergenceWarning, match=r"nu=0.1 is too small .* does not separate the classes"):
         model = NuSVC(kernel="linear", nu=0.1, tol=1e-6).fit(points, labels)
     assert np.abs(model.decision_function(points)).max() < 1e-6  # what rounding leaves is not made large
 
@@ -253,7 +253,7 @@ def test_an_interrupt_is_heard_before_the_next_fit_begins():
 
 def test_nothing_judged_has_no_best():
     tuning = tune(SVC(), X, Y, TWO, n_jobs=1, progress=lambda step: True)
-    with pytest.raises(ValueError, match="no cell of the grid was judged in all folds"):
+    with pytest.raises(ValueError, match="no cell of the grid has a score in all folds"):
         tuning.best_params  # noqa: B018
 
 
@@ -290,7 +290,7 @@ def test_halving_drops_cells_and_ends_on_all_points():
 
 def test_rounds_have_a_share_of_every_class():
     y = np.where(np.arange(2000) < 12, 1, 0)
-    rounds = rounds_of(9, 2000, y, 5, 3, 0)
+    rounds = round_rows(9, 2000, y, 5, 3, 0)
     assert len(rounds[-1]) == 2000
     assert all((y[rows] == 1).sum() >= 5 for rows in rounds)
     assert all(np.isin(a, b).all() for a, b in itertools.pairwise(rounds))

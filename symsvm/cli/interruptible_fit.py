@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array
     from symsvm.cli.output import Output
-    from symsvm.estimators.callbacks import FitMonitor
+    from symsvm.estimators.base import FitMonitor
     from symsvm.solvers.program import Info
 
 __all__ = ["InterruptibleFit", "abort_on_interrupt", "progress_bar"]

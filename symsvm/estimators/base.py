@@ -1,107 +1,204 @@
-"""CertifiedEstimator: what every estimator reports about its fit; and the votes of pairs of classes."""
+"""The base class of all estimators: solutions, certificates and traces of a fit, and the monitor that reports on it."""
+
+from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
-import itertools
+import numbers
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm.estimators.callbacks import FitMonitor
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-__all__ = ["CertifiedEstimator", "votes"]
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array
+    from symsvm.solvers import Info
+
+__all__ = ["BaseSVM", "FitMonitor", "sample_weights"]
 
 
-class CertifiedEstimator(BaseEstimator):
-    """An estimator that keeps the solutions of its problems in `solutions_`."""
+class FitMonitor:
+    """Reports on the fits of one estimator and stops them; `estimator.watching(callback)` returns it.
+
+    Attributes
+    ----------
+    problem : int
+        The number of the current problem of the fit, from 0; -1 before the first one.
+    is_solving : bool
+        Whether a solver is running. A KeyboardInterrupt raised by a signal handler then ends the fit with a feasible
+        model; at any other time it propagates out of `fit`.
+    """
+
+    def __init__(self, callback: Callable[[Info], object] | None = None) -> None:
+        self._callback = callback
+        self.begin()
+
+    def begin(self) -> None:
+        """Reset the state at the start of a fit."""
+        self.problem, self.is_solving, self._stopped_by = -1, False, None
 
     @property
-    def certificate_(self):
-        """The `Certificate` of the fit in float64, a list of them for several problems, made when it is first read."""
-        return self._each("certificate")
+    def is_watched(self) -> bool:
+        """Whether there is a callback."""
+        return self._callback is not None
+
+    def solve(self, solve: Callable, *, takes_callback: bool = True) -> Any:
+        """Solve the next problem of the fit by `solve(callback=)`, or by `solve()` if it takes no callback.
+
+        If the callback or Ctrl-C has stopped one problem, the problems after it stop at their starting points. Only the
+        first of them warns.
+        """
+        self.problem += 1
+        with warnings.catch_warnings() if self._stopped_by is not None else contextlib.nullcontext():
+            if self._stopped_by is not None:
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = self._solve(solve, takes_callback)
+        if solution.stopped == "interrupt":
+            self._stopped_by = "interrupt"
+        return solution
+
+    def _solve(self, solve, takes_callback):
+        reports = takes_callback and (self.is_watched or self._stopped_by is not None)
+        try:
+            self.is_solving = True
+            return solve(**{"callback": self._report} if reports else {})
+        except KeyboardInterrupt:
+            if not takes_callback or not self.is_watched or self._stopped_by is not None:
+                raise
+            self._stopped_by = "interrupt"  # no iteration yet: solve again, to stop at the starting point
+        finally:
+            self.is_solving = False
+        try:
+            return solve(callback=self._report)
+        except Exception as error:  # the interrupted work cannot be repeated, the import of a module for example
+            raise KeyboardInterrupt from error
+
+    def _report(self, info):
+        """Pass one iteration to the callback; return whether to stop."""
+        if self._stopped_by == "interrupt":
+            raise KeyboardInterrupt  # every solver stops at it
+        if self._stopped_by is None:
+            assert self._callback is not None  # `_solve` passes this function on only then
+            if self._callback(dataclasses.replace(info, problem=self.problem)):
+                self._stopped_by = "callback"
+        return self._stopped_by is not None
+
+
+class BaseSVM(BaseEstimator):
+    """An estimator that solves one or several problems and keeps their solutions in `solutions_`."""
+
+    solutions_: list
 
     @property
-    def trace_(self):
-        """The trace of the fit (see `Info`), a list of them for several problems."""
-        return self._each("trace")
+    def certificate_(self) -> Any:
+        """The `Certificate` of the fit in float64, computed on first access; a list of them for several problems."""
+        return self._of_solutions("certificate")
 
-    def _each(self, name):
+    @property
+    def trace_(self) -> Any:
+        """The trace of the fit, arrays of the fields of `Info`; a list of traces for several problems."""
+        return self._of_solutions("trace")
+
+    def _of_solutions(self, name):
         check_is_fitted(self)
         if not self.solutions_:
-            raise AttributeError(f"{name}_ is not there after partial_fit: nobody has seen all points; use fit.")
+            raise AttributeError(f"{name}_ is not available after partial_fit, which keeps no points: use fit.")
         values = [getattr(solution, name) for solution in self.solutions_]
         return values[0] if len(values) == 1 else values
 
     @contextlib.contextmanager
-    def watching(self, callback):
-        """Have the fits inside a `with` tell a function how far they are; gives a `FitMonitor`.
+    def watching(self, callback: Callable[[Info], object]) -> Iterator[FitMonitor]:
+        """Call a function in each iteration of the fits inside a `with` block.
 
-        The function gets an `Info` each iteration of each problem. A true value ends the fit: the problem under way
-        where it is, and those after it where they begin, feasible all the same, with a ConvergenceWarning. It is no
-        parameter: neither clones (such as those that a search or a calibration fits) nor files have it. The solver "qp"
-        goes alone, and tells nobody.
+        A true return value stops the fit: the current problem at its present point, and the problems after it at their
+        starting points. All of them are feasible, and one ConvergenceWarning is issued. The callback is not a
+        parameter: clones (such as those that a search or a calibration fits) and files do not have it. The solver "qp"
+        does not call it.
 
+        Parameters
+        ----------
+        callback : callable
+            A function of an `Info`, whose field `problem` is the number of the problem.
+
+        Yields
+        ------
+        FitMonitor
+            The state of the fit: the number of the current problem, and whether a solver is running.
+
+        Examples
+        --------
         >>> from symsvm import SVC
-        >>> machine, seen = SVC(), []
-        >>> with machine.watching(seen.append):
-        ...     _ = machine.fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+        >>> model, seen = SVC(), []
+        >>> with model.watching(seen.append):
+        ...     _ = model.fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
         >>> sorted({info.problem for info in seen})
         [0, 1, 2]
         """
         if not callable(callback):
             raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
-        before = vars(self).get("_watching")
-        self._watching = FitMonitor(callback)
+        before = vars(self).get("_monitor")
+        self._monitor = FitMonitor(callback)
         try:
-            yield self._watching
+            yield self._monitor
         finally:
-            vars(self).pop("_watching")
+            vars(self).pop("_monitor")
             if before is not None:
-                self._watching = before
+                self._monitor = before
 
     def _begin_fit(self):
-        """A fit begins: what it keeps between its problems is new."""
-        if vars(self).get("_watching") is None or not self._watching.is_watched:
-            self._watching = FitMonitor()
-        self._watching.begin()
+        """Start a fit, with the monitor of `watching` or a new one."""
+        if vars(self).get("_monitor") is None or not self._monitor.is_watched:
+            self._monitor = FitMonitor()
+        self._monitor.begin()
 
     def _end_fit(self):
-        if "_watching" in vars(self) and not self._watching.is_watched:
-            del self._watching
+        if "_monitor" in vars(self) and not self._monitor.is_watched:
+            del self._monitor
 
-    def __getstate__(self):
-        """Certificates are made before the training points, which they are made from, are left behind."""
+    def __getstate__(self) -> dict:
+        """Return the state without the training points; certificates, which need them, are computed first."""
         state = dict(super().__getstate__())
-        state.pop("_watching", None)
+        state.pop("_monitor", None)
         if "solutions_" in state:
-            state["solutions_"] = [_settled(solution) for solution in state["solutions_"]]
+            state["solutions_"] = [_without_data(solution) for solution in state["solutions_"]]
         return state
 
 
-def _settled(solution):
-    """The same with its certificate made, and without the data that it is made from."""
-    return dataclasses.replace(solution, certify=functools.partial(_same, solution.certificate))
+def _without_data(solution):
+    """The solution with its certificate computed, and without the data that this takes."""
+    return dataclasses.replace(solution, certify=functools.partial(_constant, solution.certificate))
 
 
-def _same(value):
+def _constant(value):
     return value
 
 
-def votes(values, k):
-    """Votes of the pairs of k classes, (n, k), and a part below 1/3 from their values.
+def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
+    """Return the weights of m points in float64, checked; points of weight 0 take no part in a fit.
 
-    The columns are the pairs (0, 1), (0, 2), ..., positive where the first class wins.
-
-    >>> votes(np.array([[1.0, 2.0, -1.0]]), 3).round(2).tolist()
-    [[2.25, -0.22, 0.83]]
+    >>> sample_weights(None, 2).tolist(), sample_weights([0, 3], 2).tolist()
+    ([1.0, 1.0], [0.0, 3.0])
     """
-    count, sums = np.zeros((len(values), k)), np.zeros((len(values), k))
-    for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
-        value = values[:, column]
-        count[:, a] += value >= 0
-        count[:, b] += value < 0
-        sums[:, a] += value
-        sums[:, b] -= value
-    return count + sums / (3 * (np.abs(sums) + 1))
+    if sample_weight is None:
+        return np.ones(m)
+    if isinstance(sample_weight, numbers.Real):
+        weights = np.full(m, sample_weight, dtype="float64")
+    else:
+        options = {"ensure_2d": False, "dtype": np.float64, "order": "C", "input_name": "sample_weight"}
+        weights = check_array(sample_weight, **options)
+    if weights.shape != (m,):
+        raise ValueError(f"sample_weight must have one weight for each of the {m} points, got shape {weights.shape}.")
+    if (weights < 0).any():
+        raise ValueError("sample_weight must not be negative.")
+    if not (weights > 0).any():
+        raise ValueError("sample_weight must contain at least one positive weight: all samples have zero weights.")
+    return weights

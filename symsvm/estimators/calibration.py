@@ -1,31 +1,58 @@
-"""Calibration: probabilities from decision values, by cross-validation.
+"""Probabilities from decision values, fitted by cross-validation.
 
 "sigmoid" is Platt's p = 1 / (1 + exp(A f + B)), fitted by Newton's method with the targets and the safeguards of Lin,
-Lin and Weng (A note on Platt's probabilistic outputs for support vector machines, 2007); "isotonic" is the best
+Lin and Weng (A note on Platt's probabilistic outputs for support vector machines, 2007). "isotonic" is the best
 monotone map.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import choice
 
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array, PointsLike
+
 __all__ = ["CalibratedClassifier", "Calibration", "platt"]
 
+# Folds of the cross-validation, or the size of the smallest class where that is less.
 _FOLDS = 5
+# Newton's method: the norm of the gradient, for each unit of weight, at which it stops; what is added to the diagonal
+# of the Hessian; the decrease that a step must reach, as a share of the linear one; and the shortest step.
+_GRADIENT_TOL, _RIDGE, _DECREASE, _SHORTEST = 1e-9, 1e-12, 1e-4, 1e-10
 
 
 class Calibration:
-    """One map for each class (one for two classes), fitted to decision values of points that were held out."""
+    """One map for each class (one for two classes), fitted to decision values of points held out.
 
-    def __init__(self, method, random_state):
+    Attributes
+    ----------
+    method : {"sigmoid", "isotonic"}
+        The kind of map.
+    random_state : int or RandomState, optional
+        The seed of the folds.
+    maps : list
+        The (A, B) of each sigmoid, or each `IsotonicRegression`.
+    """
+
+    def __init__(self, method: Literal["sigmoid", "isotonic"], random_state: Any) -> None:
         self.method = choice(method, "calibration", ("sigmoid", "isotonic"))
         self.random_state = random_state
 
-    def fit(self, model, X, y, sample_weight):
-        """Fit the maps to the decision values of `model`, trained on the other folds."""
+    def fit(self, model: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> Self:
+        """Fit the maps to decision values of clones of `model`, each trained on the other folds."""
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype="float64")
         used = np.flatnonzero(weights)
         counts = np.unique(y[used], return_counts=True)[1]
@@ -48,18 +75,18 @@ class Calibration:
             values[np.searchsorted(used, test)] = other.decision_function(rows[1]).reshape(len(test), -1)
         classes = model.classes_[1:] if k == 2 else model.classes_
         self.maps = [
-            self._map(values[:, c], (y[used] == name).astype("float64"), weights[used])
+            self._fit_map(values[:, c], (y[used] == name).astype("float64"), weights[used])
             for c, name in enumerate(classes)
         ]
         return self
 
-    def _map(self, f, t, weights):
+    def _fit_map(self, f, t, weights):
         if self.method == "sigmoid":
             return platt(f, t, weights)
         return IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(f, t, weights)
 
-    def probabilities(self, values):
-        """(n, k) from the decision values: each class's map, divided by their sum."""
+    def probabilities(self, values: Array) -> Array:
+        """Return the (n, k) probabilities of decision values: each class's map, divided by their sum."""
         values = values.reshape(len(values), -1)
         if self.method == "sigmoid":
             p = _sigmoid(values, *np.transpose(self.maps))
@@ -71,10 +98,32 @@ class Calibration:
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
 
-class CalibratedClassifier:
-    """A classifier with the parameters `calibration` and `random_state`, whose probabilities are `calibration_`."""
+def _has_probabilities(model):
+    if model.calibration is None:
+        raise AttributeError("probabilities need calibration='sigmoid' or calibration='isotonic'.")
+    return True
 
-    def calibrate(self, X, y, method=None, sample_weight=None):
+
+class CalibratedClassifier:
+    """A mixin of classifiers with the parameters `calibration` and `random_state`: probabilities in `calibration_`."""
+
+    calibration: Any
+    random_state: Any
+    classes_: Array
+    calibration_: Calibration
+
+    if TYPE_CHECKING:  # methods of the classifiers
+
+        def check_points(self, *data: Any, **options: Any) -> Any: ...
+        def decision_values(self, X: Any) -> Array: ...
+
+    def calibrate(
+        self,
+        X: PointsLike,
+        y: ArrayLike,
+        method: Literal["sigmoid", "isotonic"] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the probabilities of a fitted classifier by cross-validation; its decision function stays as it is.
 
         `fit` does this when `calibration` is set. Called afterwards, it adds probabilities to a classifier that was
@@ -82,13 +131,13 @@ class CalibratedClassifier:
 
         Parameters
         ----------
-        X : array of shape (m, d), or CSR
+        X : array-like or sparse matrix of shape (m, d)
             The training points.
-        y : array of shape (m,)
+        y : array-like of shape (m,)
             Their labels.
         method : {"sigmoid", "isotonic"}, optional
             The new value of the parameter `calibration`; its present value by default.
-        sample_weight : array of shape (m,), optional
+        sample_weight : array-like of shape (m,), optional
             The weights that the classifier was fitted with.
 
         Returns
@@ -108,14 +157,48 @@ class CalibratedClassifier:
         self.calibration, self.calibration_ = method, fitted
         return self
 
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: PointsLike) -> Array:
+        """Predict the probability of each class, from decision values calibrated by cross-validation.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The probabilities, a column for each class.
+        """
+        check_is_fitted(self)
+        X = self.check_points(X, reset=False)
+        return self.calibration_.probabilities(self.decision_values(X)).astype(X.dtype, copy=False)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: PointsLike) -> Array:
+        """Predict the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The logarithms, a column for each class.
+        """
+        return np.log(self.predict_proba(X))
+
 
 def _sigmoid(f, A, B):
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(A * f + B))
 
 
-def platt(f, t, weights, *, max_iter=100):
-    """The (A, B) that minimise the cross entropy of 1 / (1 + exp(A f + B)) and smoothed targets.
+def platt(f: Array, t: Array, weights: Array, *, max_iter: int = 100) -> tuple[float, float]:
+    """Return the (A, B) that minimise the cross entropy of 1 / (1 + exp(A f + B)) and smoothed targets.
 
     >>> A, B = platt(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
     >>> A < 0, bool(abs(B) < 1e-9)
@@ -134,14 +217,16 @@ def platt(f, t, weights, *, max_iter=100):
         p = _sigmoid(f, A, B)
         g = weights * (target - p)
         gradient = np.array([g @ f, g.sum()])
-        if np.abs(gradient).max() < 1e-9 * weights.sum():
+        if np.abs(gradient).max() < _GRADIENT_TOL * weights.sum():
             break
         h = weights * p * (1 - p)
-        hessian = np.array([[h @ (f * f) + 1e-12, h @ f], [h @ f, h.sum() + 1e-12]])
+        hessian = np.array([[h @ (f * f) + _RIDGE, h @ f], [h @ f, h.sum() + _RIDGE]])
         step = -np.linalg.solve(hessian, gradient)
-        t_step, slope = 1.0, gradient @ step
-        while loss(A + t_step * step[0], B + t_step * step[1]) > value + 1e-4 * t_step * slope and t_step > 1e-10:
-            t_step /= 2
-        A, B = A + t_step * step[0], B + t_step * step[1]
+        length, slope = 1.0, gradient @ step
+        while loss(A + length * step[0], B + length * step[1]) > value + _DECREASE * length * slope:
+            if length <= _SHORTEST:
+                break
+            length /= 2
+        A, B = A + length * step[0], B + length * step[1]
         value = loss(A, B)
     return float(A), float(B)

@@ -1,46 +1,118 @@
-"""SVC and NuSVC: classifiers over a kernel, with scikit-learn's parameters and attributes."""
+"""The kernel classifiers SVC and NuSVC, with scikit-learn's parameters and attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from symsvm._lib.validation import number
-from symsvm.estimators.classifier import Classifier
+from symsvm.estimators.kernel_classifier import KernelClassifier
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_dual import MachineDual
 from symsvm.solvers.convergence import warn_convergence
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytensor.compile.mode import Mode
+
+    from symsvm.estimators.kernel_estimator import KernelLike
+
 __all__ = ["SVC", "NuSVC"]
 
+# The share of a box that counts as reached: rounding may leave a variable just below its bound.
+_AT_BOUND = 1 - 1e-9
 
-class SVC(Classifier):
+
+class SVC(KernelClassifier):
     """C-support vector classification (Eq. 16, 21), with scikit-learn's interface and a certificate.
+
+    The problem, for two classes y = -1 and 1, is::
 
         minimise 1/2 |w|^2 + sum_i C_i max(0, 1 - y_i (w.Phi(x_i) + b))
 
     Parameters
     ----------
-    C : the penalty; C_i = C times class weight times sample weight.
-    kernel : "rbf", "linear", "poly", "sigmoid", "laplacian", "precomputed", a function K(X, Z) that returns a matrix,
-        or any symsvm kernel, such as `RBF(0.5) + 0.1 * Linear()`; its parameters are `kernel__sigma` and so on.
-    degree, gamma, coef0 : of kernels named by a string, as in scikit-learn; gamma "scale" is 1 / (d var X).
-    tol : the largest KKT violation, as LIBSVM means it, in float64.
-    class_weight : a dict from class to weight, or "balanced".
-    max_iter, time_limit : the most outer iterations of the solver (-1 for no limit) and the most seconds of a problem.
-    multi_class : "ovo" (pairs of classes), "dag" (the same, with k - 1 decisions a point) or "ovr" (one against rest).
-    decision_function_shape : "ovr" (n, k) or "ovo" (n, pairs).
-    break_ties : of scikit-learn; ties of votes are always broken by the decision values, so it changes nothing.
-    calibration : None, "sigmoid" or "isotonic": probabilities by cross-validation.
-    fit_intercept, penalize_intercept, intercept_scaling : b free, as the weight of a constant feature, or none.
-    random_state : the seed of the calibration's folds.
-    solver : "auto" (which is "decomposition"), another name of `symsvm.list_solvers("dual")`, or a solver object.
-    mode : the backend, "NUMBA" or "JAX".
-    shrinking, cache_size : of scikit-learn; this solver shrinks where it helps and has no cache: they change nothing.
+    C : float, default=1.0
+        The penalty; C_i = C times class weight times sample weight.
+    kernel : str, Kernel or callable, default="rbf"
+        A name ("linear", "poly", "rbf", "sigmoid", "laplacian" or "precomputed"), a symsvm kernel such as
+        `RBF(0.5) + 0.1 * Linear()`, whose parameters are `kernel__k1__sigma` and so on, or a function K(X, Z)
+        that returns a matrix.
+    degree : int, default=3
+        The degree of the kernel "poly".
+    gamma : float or {"scale", "auto"}, default="scale"
+        The factor in the kernels "rbf", "poly", "sigmoid" and "laplacian"; "scale" is 1 / (d var X), "auto" is
+        1 / d.
+    coef0 : float, default=0.0
+        The constant in the kernels "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Accepted as in scikit-learn, without effect: the solver always shrinks where it helps.
+    tol : float, default=1e-3
+        The largest KKT violation to accept, as LIBSVM defines it, in float64.
+    cache_size : float, default=200
+        Accepted as in scikit-learn, without effect: there is no kernel cache.
+    class_weight : dict or "balanced", optional
+        The weight of each class, 1 for classes that a dict does not name; "balanced" gives all classes the same
+        total weight.
+    verbose : bool or int, default=False
+        Whether to draw a progress bar on a terminal.
+    max_iter : int, default=-1
+        The most outer iterations of the solver for each problem; -1 for no limit.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        The shape of `decision_function` for k > 2 classes: (n, k), or (n, k (k - 1) / 2) for pairs of classes.
+    break_ties : bool, default=False
+        Accepted as in scikit-learn, without effect: decision values always break ties of votes.
+    random_state : int or RandomState, optional
+        The seed of the calibration's folds.
+    multi_class : {"ovo", "ovr", "dag"}, default="ovo"
+        One problem for each pair of classes ("ovo"; "dag" is the same with k - 1 decisions a point), or for
+        each class against the rest ("ovr").
+    calibration : {"sigmoid", "isotonic"}, optional
+        The method that fits probabilities to decision values by cross-validation; no probabilities by default.
+    fit_intercept : bool, default=True
+        Whether there is an intercept b.
+    penalize_intercept : bool, default=False
+        Whether b is the weight of a constant feature, penalised like w; otherwise it is free.
+    intercept_scaling : float, default=1.0
+        The constant feature of a penalised intercept.
+    time_limit : float, optional
+        The most seconds for each problem.
+    solver : str or solver, default="auto"
+        A name from `symsvm.list_solvers("dual")`, "auto" for "decomposition", or a solver object.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (the default), "JAX" or another PyTensor mode.
 
     Attributes
     ----------
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, n_iter_, fit_status_,
-    shape_fit_ : as in scikit-learn. dual_coef_ is q = y lam at the support vectors.
-    certificate_, trace_ : how good the fit is, in float64, and how it came about.
+    support_ : array of shape (n_SV,)
+        The indices of the support vectors, by class.
+    support_vectors_ : array or CSR of shape (n_SV, d)
+        The support vectors; empty for a precomputed kernel and for functions.
+    n_support_ : array of shape (k,)
+        The number of support vectors of each class.
+    dual_coef_ : array of shape (k - 1, n_SV)
+        q = y lam at the support vectors, divided into rows as LIBSVM does; (k, n_SV) for one-vs-rest.
+    intercept_ : array of shape (problems,)
+        The intercepts b.
+    classes_ : array of shape (k,)
+        The classes, in order.
+    class_weight_ : array of shape (k,)
+        The weight of each class.
+    n_iter_ : array of shape (problems,)
+        The number of outer iterations of each problem.
+    fit_status_ : int
+        0 if the violation is at most `tol`, 1 if the fit stopped before.
+    shape_fit_ : tuple
+        The shape of the training points.
+    certificate_ : Certificate or list
+        The optimality of the fit in float64: primal, dual, gap, violation and status.
+    trace_ : dict or list
+        Arrays of the fields of `Info`, an entry for each iteration.
 
+    Examples
+    --------
     >>> X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array(["no", "no", "yes", "yes"])
     >>> model = SVC(kernel="linear", C=10.0).fit(X, y)
     >>> model.predict([[0.2]]).tolist(), model.support_.tolist(), model.certificate_.status
@@ -49,30 +121,30 @@ class SVC(Classifier):
 
     def __init__(
         self,
-        C=1.0,
-        kernel="rbf",
+        C: float = 1.0,
+        kernel: KernelLike = "rbf",
         *,
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-        multi_class="ovo",
-        calibration=None,
-        fit_intercept=True,
-        penalize_intercept=False,
-        intercept_scaling=1.0,
-        time_limit=None,
-        solver="auto",
-        mode=None,
-    ):
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        multi_class: Literal["ovo", "ovr", "dag"] = "ovo",
+        calibration: Literal["sigmoid", "isotonic"] | None = None,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        time_limit: float | None = None,
+        solver: Any = "auto",
+        mode: str | Mode | None = None,
+    ) -> None:
         self.C = C
         self.kernel = kernel
         self.degree = degree
@@ -96,57 +168,120 @@ class SVC(Classifier):
         self.solver = solver
         self.mode = mode
 
-    def _program(self, signs, weights):
-        return QuadraticProgram.c_svc(
-            signs, number(self.C, "C", positive=True) * weights, intercept=self.intercept_mode == "free"
-        )
+    def _program(self, y, weights):
+        C = number(self.C, "C", positive=True) * weights
+        return QuadraticProgram.c_svc(y, C, intercept=self.intercept_mode == "free")
 
     def _dual(self, kernel):
         return MachineDual.c_svc(kernel, self.C, intercept=self.intercept_mode == "free")
 
 
-class NuSVC(Classifier):
-    """nu-support vector classification: nu bounds the part of margin errors above and of support vectors below.
+class NuSVC(KernelClassifier):
+    """nu-support vector classification, with scikit-learn's interface and a certificate.
+
+    nu is an upper bound on the share of margin errors and a lower bound on that of support vectors. If nu is less than
+    the share of margin errors that no w can avoid, the optimum is w = 0 with the margin rho = 0, and the decision
+    function does not separate the classes (Crisp and Burges, A geometric interpretation of nu-SVM classifiers, 1999).
+    A fit then warns; its decision values are rounding errors.
 
     Parameters
     ----------
-    nu : in (0, 1], at most twice the part of the smaller class (by weight) of each pair of classes.
-    class_weight : bounds in proportion, as of `SVC`. Where they make nu more than the lighter class of a pair allows,
-        the largest nu that is feasible takes its place: every point of that class is a margin error then.
-    The others are those of `SVC`.
+    nu : float, default=0.5
+        In (0, 1], and at most twice the share of the smaller class (by weight) of each pair of classes.
+    kernel : str, Kernel or callable, default="rbf"
+        A name ("linear", "poly", "rbf", "sigmoid", "laplacian" or "precomputed"), a symsvm kernel such as
+        `RBF(0.5) + 0.1 * Linear()`, whose parameters are `kernel__k1__sigma` and so on, or a function K(X, Z)
+        that returns a matrix.
+    degree : int, default=3
+        The degree of the kernel "poly".
+    gamma : float or {"scale", "auto"}, default="scale"
+        The factor in the kernels "rbf", "poly", "sigmoid" and "laplacian"; "scale" is 1 / (d var X), "auto" is
+        1 / d.
+    coef0 : float, default=0.0
+        The constant in the kernels "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Accepted as in scikit-learn, without effect: the solver always shrinks where it helps.
+    tol : float, default=1e-3
+        The largest KKT violation to accept, as LIBSVM defines it, in float64.
+    cache_size : float, default=200
+        Accepted as in scikit-learn, without effect: there is no kernel cache.
+    class_weight : dict or "balanced", optional
+        The weight of each class, as for `SVC`, in proportion to which the bounds are. Where nu is more than the
+        lighter class of a pair then allows, the largest feasible nu is used: every point of that class is a
+        margin error.
+    verbose : bool or int, default=False
+        Whether to draw a progress bar on a terminal.
+    max_iter : int, default=-1
+        The most outer iterations of the solver for each problem; -1 for no limit.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        The shape of `decision_function` for k > 2 classes: (n, k), or (n, k (k - 1) / 2) for pairs of classes.
+    break_ties : bool, default=False
+        Accepted as in scikit-learn, without effect: decision values always break ties of votes.
+    random_state : int or RandomState, optional
+        The seed of the calibration's folds.
+    multi_class : {"ovo", "ovr", "dag"}, default="ovo"
+        One problem for each pair of classes ("ovo"; "dag" is the same with k - 1 decisions a point), or for
+        each class against the rest ("ovr").
+    calibration : {"sigmoid", "isotonic"}, optional
+        The method that fits probabilities to decision values by cross-validation; no probabilities by default.
+    time_limit : float, optional
+        The most seconds for each problem.
+    solver : str or solver, default="auto"
+        A name from `symsvm.list_solvers("dual")`, "auto" for "decomposition", or a solver object.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (the default), "JAX" or another PyTensor mode.
 
     Attributes
     ----------
-    As of `SVC`; `dual_coef_` and `intercept_` are divided by rho, as LIBSVM does, so that margins are at 1 and -1.
-
-    Where nu is less than the part of margin errors that no w can avoid, the optimum is w = 0 with the margin rho = 0,
-    and nothing tells the classes apart (Crisp and Burges, A geometric interpretation of nu-SVM classifiers, 1999). A
-    fit says so in a warning; its numbers are what rounding leaves.
+    support_ : array of shape (n_SV,)
+        The indices of the support vectors, by class.
+    support_vectors_ : array or CSR of shape (n_SV, d)
+        The support vectors; empty for a precomputed kernel and for functions.
+    n_support_ : array of shape (k,)
+        The number of support vectors of each class.
+    dual_coef_ : array of shape (k - 1, n_SV)
+        q / rho at the support vectors, as LIBSVM does, so that margins are at -1 and 1; layout as in `SVC`.
+    intercept_ : array of shape (problems,)
+        The intercepts b / rho.
+    classes_ : array of shape (k,)
+        The classes, in order.
+    class_weight_ : array of shape (k,)
+        The weight of each class.
+    n_iter_ : array of shape (problems,)
+        The number of outer iterations of each problem.
+    fit_status_ : int
+        0 if the violation is at most `tol`, 1 if the fit stopped before.
+    shape_fit_ : tuple
+        The shape of the training points.
+    certificate_ : Certificate or list
+        The optimality of the fit in float64: primal, dual, gap, violation and status.
+    trace_ : dict or list
+        Arrays of the fields of `Info`, an entry for each iteration.
     """
 
     def __init__(
         self,
         *,
-        nu=0.5,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-        multi_class="ovo",
-        calibration=None,
-        time_limit=None,
-        solver="auto",
-        mode=None,
-    ):
+        nu: float = 0.5,
+        kernel: KernelLike = "rbf",
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        multi_class: Literal["ovo", "ovr", "dag"] = "ovo",
+        calibration: Literal["sigmoid", "isotonic"] | None = None,
+        time_limit: float | None = None,
+        solver: Any = "auto",
+        mode: str | Mode | None = None,
+    ) -> None:
         self.nu = nu
         self.kernel = kernel
         self.degree = degree
@@ -167,51 +302,58 @@ class NuSVC(Classifier):
         self.solver = solver
         self.mode = mode
 
-    def _program(self, signs, weights):
+    def _program(self, y, weights):
         if self.class_weight is None:
-            return QuadraticProgram.nu_svc(signs, self.nu, weights)
-        # Class weights mean to make classes unequal: where nu is too much for the lighter one, all of it is at bounds.
-        lighter = min(weights[signs > 0], weights[signs < 0], key=np.sum)
+            return QuadraticProgram.nu_svc(y, self.nu, weights)
+        # Class weights make classes unequal on purpose: where nu is infeasible, all of the lighter class is at bounds.
+        lighter = min(weights[y > 0], weights[y < 0], key=np.sum)
         # In units of the lighter class's weights: tol is a difference of sums of them.
-        return QuadraticProgram.nu_svc(signs, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
+        return QuadraticProgram.nu_svc(y, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
 
     def _dual(self, kernel):
         return MachineDual.nu_svc(kernel, self.nu)
 
-    def _scaled(self, solution):
-        """The coefficients and the intercept of f / rho; of f where the margin is nothing to divide by."""
+    def _decision_terms(self, solution):
+        """The coefficients and the intercept of f / rho; those of f where rho is 0 to the accuracy of the fit."""
         b, rho = self._margin(solution)
-        rho = rho if _is_known(rho, solution) else 1.0
+        rho = rho if _exceeds_violation(rho, solution) else 1.0
         return solution.lam / rho, b / rho
 
     def _margin(self, solution):
-        """With the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2.
+        """From the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2.
 
-        Where class weights put every point of a class at its bound, its side of the margin is wherever one likes: the
-        border goes through the best of its points, and the margin is the other class's.
+        Where class weights put every point of one class at its bound, the multiplier of that class is not unique: the
+        boundary then passes through the best of its points, and rho is the multiplier's distance to the other class.
         """
         plus, minus = solution.b
         program, z = solution.program, solution.lam
-        reached = np.abs(z) >= (program.upper - program.lower) * (1 - 1e-9)
+        reached = np.abs(z) >= (program.upper - program.lower) * _AT_BOUND
         full = [bool(reached[program.group == g].all()) for g in (0, 1)]
         if self.class_weight is not None and full[0] != full[1]:
             return (plus if full[0] else minus), minus - plus
         return (plus + minus) / 2, (minus - plus) / 2
 
-    def lacks_margin(self):
-        """Whether a problem of the fit has ended at its optimum, and nothing tells its classes apart there."""
-        ended = [solution for solution in self.solutions_ if solution.stopped == "tol"]
-        return any(not _is_known(self._margin(solution)[1], solution) for solution in ended)
+    def lacks_margin(self) -> bool:
+        """Whether a problem of the fit converged to the margin 0, where the classes are not separated.
 
-    def _keep(self, X, support, solutions):
-        super()._keep(X, support, solutions)
+        Returns
+        -------
+        bool
+            True if nu is too small for one of the problems.
+        """
+        converged = [solution for solution in self.solutions_ if solution.stopped == "tol"]
+        return any(not _exceeds_violation(self._margin(solution)[1], solution) for solution in converged)
+
+    def _store(self, X, support, solutions):
+        super()._store(X, support, solutions)
         if self.lacks_margin():
             warn_convergence(
-                f"nu={self.nu:g} is too small for these points and this kernel: at the optimum the margin is 0, as far "
-                f"as tol={self.tol:g} tells, and nothing tells classes apart. Take a larger nu, or another kernel."
+                f"nu={self.nu:g} is too small for these points and this kernel: the margin at the optimum is 0 within "
+                f"tol={self.tol:g}, so the decision function does not separate the classes. Use a larger nu or another "
+                "kernel."
             )
 
 
-def _is_known(rho, solution):
-    """Whether a margin is more than the violation that is left, which the multipliers are known to."""
+def _exceeds_violation(rho, solution):
+    """Whether a margin is larger than the remaining violation, to which the multipliers are known."""
     return rho > solution.trace["violation"][-1]

@@ -1,28 +1,59 @@
-"""KernelEstimator: what the five kernel estimators share: the kernel, the weights, the solver, the decision values."""
+"""The base class of the five kernel estimators: the kernel with its numbers, one-problem fits, fitted attributes."""
 
+from __future__ import annotations
+
+import copy
 import difflib
-import functools
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from symsvm._lib.validation import choice, number
-from symsvm.estimators.base import CertifiedEstimator
+from symsvm.estimators.base import BaseSVM, sample_weights
+from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
-from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
-from symsvm.objectives import KernelDual
-from symsvm.solvers import Decomposition, QuadraticProgramming, compile
-from symsvm.solvers.decomposition.dual_program import solve_dual
-from symsvm.solvers.registry import choose_solver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self, TypeAlias
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array, Points
+    from symsvm.objectives import Objective, QuadraticProgram
+    from symsvm.solvers import Solution
+    from symsvm.solvers.decomposition.working_set import WorkingSetReuse
+
+    # What estimators take as their kernel: a name, a kernel object, or a function K(X, Z) that returns a matrix.
+    KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
+    KernelLike: TypeAlias = KernelName | Kernel | Callable[..., ArrayLike]
 
 __all__ = ["KernelEstimator"]
 
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
+_KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 
 
-class KernelEstimator(CertifiedEstimator):
-    """A support vector machine over a kernel, after scikit-learn's rules; see `SVC` for the parameters."""
+class KernelEstimator(BaseSVM):
+    """A support vector machine over a kernel, with scikit-learn's interface; see `SVC` for the parameters."""
+
+    kernel: Any
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    verbose: bool | int
+    solver: Any
+    mode: Any
+    kernel_: Kernel | None
+    support_: Array
+    support_vectors_: Any
+    dual_coef_: Array
+    intercept_: Array
+    shape_fit_: tuple[int, ...]
+    X_fit_: Points | None
+
+    # Where kernel values come from; `with_source` replaces it in a copy.
+    _source: KernelSource = KernelSource()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -30,10 +61,16 @@ class KernelEstimator(CertifiedEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
+    def with_source(self, source: KernelSource) -> Self:
+        """Return a copy with the same parameters that takes kernel values and solutions from `source`."""
+        other = copy.copy(self)
+        other._source = source
+        return other
+
     # ---- the kernel
 
-    def kernel_for(self, X, weights):
-        """The kernel with its numbers for these points; None where X, or what a function made of it, is the matrix."""
+    def kernel_for(self, X: Points, weights: Array | None) -> Kernel | None:
+        """Return the kernel with its numbers for these points; None for "precomputed" and for functions."""
         kernel = self.kernel
         if isinstance(kernel, Kernel):
             defaults = {"degree": 3, "gamma": "scale", "coef0": 0.0}
@@ -43,14 +80,14 @@ class KernelEstimator(CertifiedEstimator):
             return kernel
         if callable(kernel) or kernel == "precomputed":
             return None
-        if kernel not in KERNELS:
-            near = difflib.get_close_matches(str(kernel), KERNELS, 1, 0.0)[0]
+        if kernel not in _KERNELS:
+            near = difflib.get_close_matches(str(kernel), _KERNELS, 1, 0.0)[0]
             raise ValueError(
-                f"kernel must be a Kernel, a function or one of {', '.join(KERNELS)}, got {kernel!r}; {near!r}?"
+                f"kernel must be a Kernel, a function or one of {', '.join(_KERNELS)}, got {kernel!r}; {near!r}?"
             )
         if kernel == "linear":
             return Linear()
-        gamma = self._gamma_of(X, weights)
+        gamma = self._gamma_for(X, weights)
         if kernel == "rbf":
             return RBF.from_gamma(gamma)
         if kernel == "laplacian":
@@ -59,8 +96,8 @@ class KernelEstimator(CertifiedEstimator):
             return Polynomial(degree=self.degree, gamma=gamma, coef0=self.coef0)
         return Sigmoid(gamma=gamma, coef0=self.coef0)
 
-    def _gamma_of(self, X, weights):
-        """gamma, "auto" is 1 / d and "scale" 1 / (d var X), with the variance of all entries, rows weighted."""
+    def _gamma_for(self, X, weights):
+        """gamma: a number, "auto" for 1 / d, or "scale" for 1 / (d var X) over all entries, with rows weighted."""
         if not isinstance(self.gamma, str):
             return number(self.gamma, "gamma", positive=True)
         choice(self.gamma, "gamma", ("scale", "auto"))
@@ -76,43 +113,17 @@ class KernelEstimator(CertifiedEstimator):
             variance = weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
-    # ---- the data
-
-    def check_points(self, *data, **options):
-        """X, or X and y, after scikit-learn's checks."""
-        fitting = options.get("reset", True)
-        options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        checked = validate_data(self, *data, **options)
-        X = checked[0] if len(data) > 1 else checked
-        if self.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
-            raise ValueError(f"Precomputed matrix must be a square matrix between the points, got {X.shape}.")
-        return checked
-
-    def bind(self, X, weights):
-        """Settle the kernel and return the `LocalKernelMatrix` of the points; a fit begins."""
-        self._begin_fit()
-        self.kernel_ = self.kernel_for(X, weights)
-        if self.kernel_ is not None:
-            points = X.astype("float64") if X.dtype != np.float64 else X
-            self.kernel_.check_points(points)
-            return LocalKernelMatrix(self._embedded(self.kernel_), points, mode=self.mode)
-        K = X if self.kernel == "precomputed" else self.kernel(X, X)
-        K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
-        if K.shape != (X.shape[0], X.shape[0]):
-            raise ValueError(f"kernel(X, X) must be a matrix between {X.shape[0]} points, got the shape {K.shape}.")
-        if not np.allclose(K, K.T, rtol=1e-6, atol=1e-8 * np.abs(K).max(initial=0.0)):
-            raise ValueError("the precomputed matrix must be symmetric: K(x, z) = K(z, x).")
-        return LocalKernelMatrix(self._embedded(Precomputed(K)), Precomputed.points(len(K)), mode=self.mode)
+    # ---- the intercept
 
     @property
-    def intercept_mode(self):
-        """How the intercept takes part: "free" (an equality of the dual), "embedded" (in the kernel) or "none"."""
+    def intercept_mode(self) -> Literal["free", "embedded", "none"]:
+        """How the intercept enters: "free" (an equality of the dual), "embedded" (in the kernel) or "none"."""
         if not getattr(self, "fit_intercept", True):
             return "none"
         return "embedded" if getattr(self, "penalize_intercept", False) else "free"
 
-    def _embedded(self, kernel):
-        """The kernel with the constant feature that a penalised intercept is the weight of."""
+    def add_intercept(self, kernel: Kernel) -> Kernel:
+        """Return the kernel, plus the constant feature whose weight a penalised intercept is."""
         if self.intercept_mode != "embedded":
             return kernel
         constant = number(self.intercept_scaling, "intercept_scaling", positive=True) ** 2
@@ -121,32 +132,61 @@ class KernelEstimator(CertifiedEstimator):
         return kernel + constant
 
     def _intercept_of(self, solution):
-        """b, from the multiplier of the equality or from the weight of the constant feature."""
+        """b, the multiplier of the equality or the weight of the constant feature."""
         if self.intercept_mode == "embedded":
             return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.lam.sum())
         return 0.0 if solution.b is None else solution.b
 
-    # ---- the solver
+    # ---- the fit
 
-    def _solve(self, program, gram, reuse=None):
-        """Solve one program with the solver that was asked for; `reuse` hands on the working set of the fast one."""
-        solver = choose_solver(self.solver, KernelDual.problem)
-        limits = {"max_iter": None if self.max_iter == -1 else self.max_iter, "time_limit": self.time_limit}
-        if isinstance(solver, Decomposition):
-            limits |= {"is_psd": gram.kernel.is_psd, "verbose": int(self.verbose), "reuse": reuse, **solver.options}
-            return self._watching.solve(functools.partial(solve_dual, program, gram, tol=self.tol, **limits))
-        limits["max_iter"] = 100_000 if limits["max_iter"] is None else limits["max_iter"]
-        X = gram.X.toarray() if hasattr(gram.X, "tocsr") else gram.X
-        program = compile(KernelDual(program, X, gram.kernel), solver, mode=self.mode)
-        alone = isinstance(solver, QuadraticProgramming)
-        return self._watching.solve(functools.partial(program.run, tol=self.tol, **limits), alone=alone)
+    def check_points(self, *data: Any, **options: Any) -> Any:
+        """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
+        return self._source.check_points(self, *data, **options)
 
-    def _keep(self, X, support, solutions):
-        """Keep support vectors and what the solutions say; certificates are computed when they are read."""
+    def kernel_matrix(self, X: Any) -> Any:
+        """Return the kernel matrix of checked points, all of weight 1; it changes nothing of the estimator."""
+        return self._source.bind(self, X, np.ones(X.shape[0]))[1]
+
+    def _bind(self, X, weights):
+        """Begin a fit: determine the kernel and return the kernel matrix of the points."""
+        self._begin_fit()
+        self.kernel_, matrix = self._source.bind(self, X, weights)
+        return matrix
+
+    def _solve(self, program: QuadraticProgram, matrix: Any, reuse: WorkingSetReuse | None = None) -> Solution:
+        """Solve the next program of the fit; `reuse` hands its working set on to the next one."""
+        return self._source.solve(self, program, matrix, self._monitor, reuse)
+
+    def _fit_one(self, X, y, sample_weight):
+        """Fit an estimator of one problem, `_program(y, weights)`, to checked points; return its solution."""
+        weights = sample_weights(sample_weight, X.shape[0])
+        used = np.flatnonzero(weights)
+        points = X if len(used) == len(weights) else self._source.take(self, X, used)
+        matrix = self._bind(points, weights[used])
+        program = self._program(None if y is None else y[used].astype("float64"), weights[used])
+        solution = self._solve(program, matrix)
+        beta = program.weights(solution.lam)
+        support = np.flatnonzero(beta)
+        self._store(X, used[support], [solution])
+        self.n_iter_ = int(self.n_iter_[0])
+        self.n_support_ = np.array([len(support)], dtype="int32")
+        self.dual_coef_ = beta[None, support]
+        return solution
+
+    def _program(self, y: Any, weights: Array) -> QuadraticProgram:
+        """The dual problem of these labels or targets."""
+        raise NotImplementedError
+
+    def _dual(self, kernel: Kernel) -> Objective:
+        """The dual problem in symbols."""
+        raise NotImplementedError
+
+    def _store(self, X, support, solutions):
+        """End a fit: set the attributes that all kernel estimators have."""
         self._end_fit()
         self.support_ = support.astype("int32")
         self.support_vectors_ = X[support] if self.kernel_ is not None else np.empty((0, 0))
-        # A copy: X may be changed later, and a function that meets the same array twice may round otherwise (A A').
+        # A copy: the caller may change X, and a function may round differently for the same array twice (A A').
         self.X_fit_ = X.copy() if callable(self.kernel) and self.kernel_ is None else None
         self.solutions_ = solutions
         self.fit_status_ = int(any(s.stopped != "tol" for s in solutions))
@@ -155,39 +195,42 @@ class KernelEstimator(CertifiedEstimator):
 
     # ---- the decision values
 
-    def expansion(self, X, coef):
-        """sum_j K(x_i, v_j) coef_j over the support vectors, (n,) or one column for each of coef's."""
-        if self.kernel_ is not None:
-            if not len(coef):
-                return np.zeros((X.shape[0], *coef.shape[1:]))
-            return KernelEvaluator(self.kernel_, mode=self.mode).matvec(X.astype("float64"), self._vectors(), coef)
-        if self.kernel == "precomputed":
-            if X.shape[1] != self.shape_fit_[0]:
-                raise ValueError(f"X must have a column for each of the {self.shape_fit_[0]} training points.")
-            return X[:, self.support_] @ coef
-        return np.asarray(self.kernel(X, self.X_fit_))[:, self.support_] @ coef
+    def expansion(self, X: Any, coef: Array) -> Array:
+        """Return sum_j K(x_i, v_j) coef_j over the support vectors for checked points, a column for each of coef's."""
+        return self._source.expand(self, X, coef)
 
-    def _vectors(self):
-        V = self.support_vectors_
-        return V if V.dtype == np.float64 else V.astype("float64")
+    def support_kernel(self, X: Any) -> Array:
+        """Return K(x_i, v_j) between checked points and the support vectors, (n, n_SV)."""
+        if self.kernel_ is None:
+            K = np.asarray(self.kernel(X, self.X_fit_)) if callable(self.kernel) else X
+            return K[:, self.support_]
+        if not len(self.support_):
+            return np.empty((X.shape[0], 0))
+        V = self.support_vectors_.astype("float64", copy=False)
+        return KernelEvaluator(self.kernel_, mode=self.mode).block(X.astype("float64", copy=False), V)
 
     @property
-    def coef_(self):
+    def decision_coef_(self) -> Array:
+        """The coefficients of the support vectors, one column for each problem, in the signs of `intercept_`."""
+        return self.dual_coef_.T
+
+    @property
+    def coef_(self) -> Array:
         """The weights w of a linear kernel, (problems, d)."""
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
         return self.decision_coef_.T @ self.support_vectors_
 
     @property
-    def objective_(self):
-        """The dual problem of the machine in symbols, over lam, X and y, for points of weight 1."""
+    def objective_(self) -> Objective:
+        """The dual problem in symbols, over lam, X and y, for points of weight 1."""
         kernel = self.kernel_ if getattr(self, "kernel_", None) is not None else self.kernel
         if not isinstance(kernel, Kernel):
             raise AttributeError("objective_ needs a kernel with an expression: fit first, or give a Kernel object.")
-        return self._dual(self._embedded(kernel))
+        return self._dual(self.add_intercept(kernel))
 
-    def explain(self, format="text"):
-        """The dual problem of the machine and what the compiler makes of it: see `symsvm.explain`."""
+    def explain(self, format: Literal["text", "svg", "html"] = "text") -> str:
+        """Explain the dual problem and what the compiler makes of it: see `symsvm.explain`."""
         from symsvm.explanation import explain
 
         return explain(self, format=format)

@@ -1,4 +1,8 @@
-"""SVR and NuSVR: regression over a kernel, with scikit-learn's parameters and attributes."""
+"""The kernel regressors SVR and NuSVR, with scikit-learn's parameters and attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -6,66 +10,139 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import number
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.estimators.weights import sample_weights
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_dual import MachineDual
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+    from pytensor.compile.mode import Mode
+
+    from symsvm._lib.types import Array, PointsLike
+    from symsvm.estimators.kernel_estimator import KernelLike
 
 __all__ = ["SVR", "NuSVR"]
 
 
-class _Regressor(RegressorMixin, KernelEstimator):
-    """What both regressors do: one problem, two variables a point."""
+class _KernelRegressor(RegressorMixin, KernelEstimator):
+    """A regressor: one problem, with two variables for each point."""
 
-    def fit(self, X, y, sample_weight=None):
-        """Fit the machine to points (m, d), dense or CSR, and their targets; C_i = C weight_i."""
+    def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model to points and their targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The training points.
+        y : array-like of shape (m,)
+            Their targets.
+        sample_weight : array-like of shape (m,), optional
+            The weights of the points, C_i = C weight_i. A point of weight 0 is left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         X, y = self.check_points(X, y, y_numeric=True)
-        weights = sample_weights(sample_weight, X)
-        used = np.flatnonzero(weights)
-        points = X
-        if len(used) < len(y):
-            points = X[np.ix_(used, used)] if self.kernel == "precomputed" else X[used]
-        gram = self.bind(points, weights[used])
-        program = self._program(y[used].astype("float64"), weights[used])
-        solution = self._solve(program, gram)
-        beta = program.weights(solution.lam)
-        support = np.flatnonzero(beta)
-        self._keep(X, used[support], [solution])
-        self.n_iter_ = int(self.n_iter_[0])
-        self.n_support_ = np.array([len(support)], dtype="int32")
-        self.dual_coef_ = beta[None, support]
+        solution = self._fit_one(X, y, sample_weight)
         self.intercept_ = np.array([self._offset(solution)])
         return self
 
     def _offset(self, solution):
         return self._intercept_of(solution)
 
-    @property
-    def decision_coef_(self):
-        return self.dual_coef_.T
+    def predict(self, X: PointsLike) -> Array:
+        """Predict the target of each point, sum_j beta_j K(x_j, x) + b (Eq. 002:2.16).
 
-    def predict(self, X):
-        """sum_j beta_j K(x_j, x) + b for each point (Eq. 002:2.16)."""
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+
+        Returns
+        -------
+        array of shape (n,)
+            The predictions.
+        """
         check_is_fitted(self)
         X = self.check_points(X, reset=False)
         return (self.expansion(X, self.dual_coef_[0]) + self.intercept_[0]).astype(X.dtype, copy=False)
 
 
-class SVR(_Regressor):
+class SVR(_KernelRegressor):
     """Epsilon-support vector regression, with scikit-learn's interface and a certificate.
+
+    The problem is::
 
         minimise 1/2 |w|^2 + sum_i C_i max(0, |y_i - w.Phi(x_i) - b| - epsilon)
 
     Parameters
     ----------
-    epsilon : half the width of the tube inside which an error costs nothing.
-    The others are those of `SVC`.
+    kernel : str, Kernel or callable, default="rbf"
+        A name ("linear", "poly", "rbf", "sigmoid", "laplacian" or "precomputed"), a symsvm kernel such as
+        `RBF(0.5) + 0.1 * Linear()`, whose parameters are `kernel__k1__sigma` and so on, or a function K(X, Z)
+        that returns a matrix.
+    degree : int, default=3
+        The degree of the kernel "poly".
+    gamma : float or {"scale", "auto"}, default="scale"
+        The factor in the kernels "rbf", "poly", "sigmoid" and "laplacian"; "scale" is 1 / (d var X), "auto" is
+        1 / d.
+    coef0 : float, default=0.0
+        The constant in the kernels "poly" and "sigmoid".
+    tol : float, default=1e-3
+        The largest KKT violation to accept, as LIBSVM defines it, in float64.
+    C : float, default=1.0
+        The penalty; C_i = C times sample weight.
+    epsilon : float, default=0.1
+        Half the width of the tube inside which an error costs nothing.
+    shrinking : bool, default=True
+        Accepted as in scikit-learn, without effect: the solver always shrinks where it helps.
+    cache_size : float, default=200
+        Accepted as in scikit-learn, without effect: there is no kernel cache.
+    verbose : bool or int, default=False
+        Whether to draw a progress bar on a terminal.
+    max_iter : int, default=-1
+        The most outer iterations of the solver for each problem; -1 for no limit.
+    fit_intercept : bool, default=True
+        Whether there is an intercept b.
+    penalize_intercept : bool, default=False
+        Whether b is the weight of a constant feature, penalised like w; otherwise it is free.
+    intercept_scaling : float, default=1.0
+        The constant feature of a penalised intercept.
+    time_limit : float, optional
+        The most seconds for each problem.
+    solver : str or solver, default="auto"
+        A name from `symsvm.list_solvers("dual")`, "auto" for "decomposition", or a solver object.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (the default), "JAX" or another PyTensor mode.
 
     Attributes
     ----------
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, fit_status_, shape_fit_ : as in
-    scikit-learn. dual_coef_ is alpha - alpha' at the support vectors.
-    certificate_, trace_ : how good the fit is, in float64, and how it came about.
+    support_ : array of shape (n_SV,)
+        The indices of the support vectors.
+    support_vectors_ : array or CSR of shape (n_SV, d)
+        The support vectors; empty for a precomputed kernel and for functions.
+    n_support_ : array of shape (1,)
+        The number of support vectors.
+    dual_coef_ : array of shape (1, n_SV)
+        alpha - alpha' at the support vectors.
+    intercept_ : array of shape (1,)
+        The intercept b.
+    n_iter_ : int
+        The number of outer iterations.
+    fit_status_ : int
+        0 if the violation is at most `tol`, 1 if the fit stopped before.
+    shape_fit_ : tuple
+        The shape of the training points.
+    certificate_ : Certificate
+        The optimality of the fit in float64: primal, dual, gap, violation and status.
+    trace_ : dict
+        Arrays of the fields of `Info`, an entry for each iteration.
 
+    Examples
+    --------
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 2.0])
     >>> SVR(kernel="linear", C=10.0, epsilon=0.1).fit(X, y).predict([[4.0]]).round(3).tolist()
     [3.7]
@@ -74,24 +151,24 @@ class SVR(_Regressor):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        C=1.0,
-        epsilon=0.1,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        fit_intercept=True,
-        penalize_intercept=False,
-        intercept_scaling=1.0,
-        time_limit=None,
-        solver="auto",
-        mode=None,
-    ):
+        kernel: KernelLike = "rbf",
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        time_limit: float | None = None,
+        solver: Any = "auto",
+        mode: str | Mode | None = None,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -118,37 +195,87 @@ class SVR(_Regressor):
         return MachineDual.svr(kernel, self.C, self.epsilon, intercept=self.intercept_mode == "free")
 
 
-class NuSVR(_Regressor):
-    """nu-support vector regression: epsilon is found, nu bounds the part of points outside the tube from above.
+class NuSVR(_KernelRegressor):
+    """nu-support vector regression: `SVR` whose epsilon is found by the fit.
 
     Parameters
     ----------
-    nu : in (0, 1].
-    The others are those of `SVC`.
+    nu : float, default=0.5
+        In (0, 1]: an upper bound on the share of points outside the tube.
+    C : float, default=1.0
+        The penalty; C_i = C times sample weight.
+    kernel : str, Kernel or callable, default="rbf"
+        A name ("linear", "poly", "rbf", "sigmoid", "laplacian" or "precomputed"), a symsvm kernel such as
+        `RBF(0.5) + 0.1 * Linear()`, whose parameters are `kernel__k1__sigma` and so on, or a function K(X, Z)
+        that returns a matrix.
+    degree : int, default=3
+        The degree of the kernel "poly".
+    gamma : float or {"scale", "auto"}, default="scale"
+        The factor in the kernels "rbf", "poly", "sigmoid" and "laplacian"; "scale" is 1 / (d var X), "auto" is
+        1 / d.
+    coef0 : float, default=0.0
+        The constant in the kernels "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Accepted as in scikit-learn, without effect: the solver always shrinks where it helps.
+    tol : float, default=1e-3
+        The largest KKT violation to accept, as LIBSVM defines it, in float64.
+    cache_size : float, default=200
+        Accepted as in scikit-learn, without effect: there is no kernel cache.
+    verbose : bool or int, default=False
+        Whether to draw a progress bar on a terminal.
+    max_iter : int, default=-1
+        The most outer iterations of the solver for each problem; -1 for no limit.
+    time_limit : float, optional
+        The most seconds for each problem.
+    solver : str or solver, default="auto"
+        A name from `symsvm.list_solvers("dual")`, "auto" for "decomposition", or a solver object.
+    mode : str or Mode, optional
+        The backend: "NUMBA" (the default), "JAX" or another PyTensor mode.
 
     Attributes
     ----------
-    As of `SVR`, and epsilon_, half the width of the tube.
+    support_ : array of shape (n_SV,)
+        The indices of the support vectors.
+    support_vectors_ : array or CSR of shape (n_SV, d)
+        The support vectors; empty for a precomputed kernel and for functions.
+    n_support_ : array of shape (1,)
+        The number of support vectors.
+    dual_coef_ : array of shape (1, n_SV)
+        alpha - alpha' at the support vectors.
+    intercept_ : array of shape (1,)
+        The intercept b.
+    epsilon_ : float
+        Half the width of the tube.
+    n_iter_ : int
+        The number of outer iterations.
+    fit_status_ : int
+        0 if the violation is at most `tol`, 1 if the fit stopped before.
+    shape_fit_ : tuple
+        The shape of the training points.
+    certificate_ : Certificate
+        The optimality of the fit in float64: primal, dual, gap, violation and status.
+    trace_ : dict
+        Arrays of the fields of `Info`, an entry for each iteration.
     """
 
     def __init__(
         self,
         *,
-        nu=0.5,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        tol=1e-3,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        time_limit=None,
-        solver="auto",
-        mode=None,
-    ):
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: KernelLike = "rbf",
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        solver: Any = "auto",
+        mode: str | Mode | None = None,
+    ) -> None:
         self.nu = nu
         self.C = C
         self.kernel = kernel
@@ -171,7 +298,7 @@ class NuSVR(_Regressor):
         return MachineDual.nu_svr(kernel, self.C, self.nu)
 
     def _offset(self, solution):
-        """With the multipliers of alpha and alpha', b + epsilon and b - epsilon."""
+        """b; the multipliers of alpha and alpha' are b + epsilon and b - epsilon."""
         above, below = solution.b
         self.epsilon_ = (above - below) / 2
         return (above + below) / 2

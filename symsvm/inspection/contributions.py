@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm._lib.validation import choice, count
 from symsvm.estimators import LinearSVC, LinearSVR, OneClassSVM
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.io.text import is_text
 from symsvm.kernels import Linear
 
@@ -175,7 +174,7 @@ def _contributions(model: Any, estimator: Any, x: Any, label: Any, by: Any) -> l
     names, weights, values = (_feature_terms if by == _FEATURES else _support_vector_terms)(estimator, x, names)
     rows = zip(_decision_labels(estimator), _decide(estimator, x), np.ravel(estimator.intercept_), weights, strict=True)
     calibrated = getattr(estimator, "calibration", None) is not None
-    probabilities = estimator.calibration_.probabilities(estimator.decide(x))[0] if calibrated else None
+    probabilities = estimator.calibration_.probabilities(estimator.decision_values(x))[0] if calibrated else None
     found = []
     for (plus, minus, c), decision, intercept, w in rows:
         if label is None or label in (plus, minus):
@@ -244,22 +243,13 @@ def _feature_terms(estimator: Any, x: Any, names: Any) -> tuple[Array, Array, Ar
 
 def _support_vector_terms(estimator: Any, x: Any, names: Any) -> tuple[Array, Array, Array]:
     """Return row numbers, q (decisions, terms) and K(x_j, x) of the support vectors."""
-    if estimator.kernel_ is None:
-        K = x if estimator.kernel == "precomputed" else np.asarray(estimator.kernel(x, estimator.X_fit_))
-        values = K[0, estimator.support_]
-    elif len(estimator.support_):
-        vectors = estimator.support_vectors_.astype("float64", copy=False)
-        values = KernelEvaluator(estimator.kernel_, mode=estimator.mode).block(x, vectors)[0]
-    else:
-        values = np.empty(0)
-    return estimator.support_, estimator.decision_coef_.T, values
+    return estimator.support_, estimator.decision_coef_.T, estimator.support_kernel(x)[0]
 
 
 def _decide(estimator: Any, x: Any) -> Array:
     """Return f(x) of each binary problem, computed as a prediction computes it."""
     if isinstance(estimator, KernelEstimator):
-        coef: Any = estimator.decision_coef_  # pyright: ignore[reportAttributeAccessIssue]  # of the subclasses
-        return estimator.expansion(x, coef)[0] + estimator.intercept_  # pyright: ignore[reportAttributeAccessIssue]
+        return estimator.expansion(x, estimator.decision_coef_)[0] + estimator.intercept_
     return np.ravel(estimator.expansion(x))
 
 

@@ -1,10 +1,10 @@
-"""Loops over a symmetric matrix that is held whole, without Python's lock: threads run them side by side."""
+"""Compiled loops over rows of a cached symmetric matrix; they release the GIL, so that threads run in parallel."""
 
 from numba import njit
 
 from symsvm.evaluation.symmetric_loops import sum_rows
 
-__all__ = ["add_products", "add_rows", "copy", "gather"]
+__all__ = ["add_products", "add_run_products", "copy_runs", "gather"]
 
 
 @njit(cache=True, nogil=True)
@@ -17,8 +17,8 @@ def gather(K, rows, columns, out):
 
 
 @njit(cache=True, nogil=True)
-def copy(K, rows, starts, stops, out):
-    """The same for columns in runs [start, stop), one run after another."""
+def copy_runs(K, rows, starts, stops, out):
+    """out_ij = K of the chosen rows, and of the columns in runs [start, stop), one run after another."""
     for i in range(len(rows)):
         low = 0
         for r in range(len(starts)):
@@ -29,10 +29,10 @@ def copy(K, rows, starts, stops, out):
 
 
 @njit(cache=True, nogil=True)
-def add_rows(K, starts, stops, columns, q, out):
+def add_run_products(K, starts, stops, columns, q, out):
     """out_i += sum_j K_ij q_j over the chosen columns, for the i in runs [start, stop), one run after another.
 
-    K is symmetric: row j is read for column j.
+    K is symmetric: row j is read in place of column j.
     """
     low = 0
     for r in range(len(starts)):
@@ -43,7 +43,7 @@ def add_rows(K, starts, stops, columns, q, out):
 
 @njit(cache=True, nogil=True)
 def add_products(K, rows, columns, q, out):
-    """out_i += sum_j K_ij q_j over the chosen rows and columns; the fewer of both are in the outer loop."""
+    """out_i += sum_j K_ij q_j over the chosen rows and columns; the outer loop runs over the fewer of both."""
     if len(columns) <= len(rows):
         for j in range(len(columns)):
             source, factor = K[columns[j]], q[j]

@@ -298,7 +298,7 @@ class OnnxGraph:
     # ---- several classes
 
     def votes(self, values: str, k: int) -> str:
-        """As `symsvm.estimators.base.votes`: the votes of the pairs, plus less than 1/3 from the sums of values."""
+        """As `symsvm.estimators.multiclass.votes`: votes of the pairs, plus less than 1/3 from sums of values."""
         first, second = np.zeros((k * (k - 1) // 2, k)), np.zeros((k * (k - 1) // 2, k))
         for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
             first[column, a] = second[column, b] = 1.0

@@ -1,0 +1,113 @@
+"""The source of an estimator's kernel values: it reads points, binds a kernel matrix, solves, and expands."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from symsvm.estimators.multiclass import EncodedClasses, encode_classes
+from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.kernels import Kernel, Precomputed
+from symsvm.objectives import KernelDual, QuadraticProgram
+from symsvm.solvers import Decomposition, QuadraticProgramming, Solution, compile
+from symsvm.solvers.decomposition.dual_program import solve_dual
+from symsvm.solvers.registry import choose_solver
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array
+    from symsvm.estimators.base import FitMonitor
+    from symsvm.estimators.kernel_estimator import KernelEstimator
+    from symsvm.solvers.decomposition.working_set import WorkingSetReuse
+
+__all__ = ["KernelSource"]
+
+# The most iterations of a solver other than the decomposition, where the estimator has no limit.
+_MAX_ITER = 100_000
+
+
+class KernelSource:
+    """Computes kernel values from the points themselves: the source of every estimator, unless it is given another.
+
+    An estimator asks its source for everything that depends on where kernel values come from; the rest (labels, pairs
+    of classes, intercepts, votes) is its own. `symsvm.model_selection` has a source that reads the rows of a cached
+    Gram matrix and starts each problem at the last solution; `KernelEstimator.with_source` installs it. Methods read
+    the parameters of the estimator that they are given and change nothing of it, but for the attributes that
+    scikit-learn's `validate_data` sets.
+    """
+
+    def check_points(self, estimator: KernelEstimator, *data: Any, **options: Any) -> Any:
+        """Check X, or X and y, by scikit-learn's rules; return points in float64 or float32, dense or CSR."""
+        fitting = options.get("reset", True)
+        options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        checked = validate_data(estimator, *data, **options)
+        X = checked[0] if len(data) > 1 else checked
+        if estimator.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
+            raise ValueError(f"Precomputed matrix must be a square matrix between the points, got {X.shape}.")
+        return checked
+
+    def encode_classes(self, estimator: Any, y: Array, sample_weight: ArrayLike | None) -> EncodedClasses:
+        """Encode the labels of a classifier; see `symsvm.estimators.multiclass.encode_classes`."""
+        return encode_classes(y, sample_weight, estimator.class_weight)
+
+    def take(self, estimator: KernelEstimator, X: Any, rows: Array) -> Any:
+        """Return some of the training points; of a precomputed matrix, its rows and columns."""
+        return X[np.ix_(rows, rows)] if estimator.kernel == "precomputed" else X[rows]
+
+    def bind(self, estimator: KernelEstimator, X: Any, weights: Array) -> tuple[Kernel | None, Any]:
+        """Return the kernel with its numbers, None for a matrix or a function, and the kernel matrix of the points."""
+        kernel = estimator.kernel_for(X, weights)
+        if kernel is not None:
+            points = X.astype("float64") if X.dtype != np.float64 else X
+            kernel.check_points(points)
+            return kernel, LocalKernelMatrix(estimator.add_intercept(kernel), points, mode=estimator.mode)
+        K = estimator.kernel(X, X) if callable(estimator.kernel) else X
+        K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
+        if K.shape != (X.shape[0], X.shape[0]):
+            raise ValueError(f"kernel(X, X) must be a matrix between {X.shape[0]} points, got the shape {K.shape}.")
+        if not np.allclose(K, K.T, rtol=1e-6, atol=1e-8 * np.abs(K).max(initial=0.0)):
+            raise ValueError("the precomputed matrix must be symmetric: K(x, z) = K(z, x).")
+        matrix = estimator.add_intercept(Precomputed(K))
+        return None, LocalKernelMatrix(matrix, Precomputed.points(len(K)), mode=estimator.mode)
+
+    def solve(
+        self,
+        estimator: KernelEstimator,
+        program: QuadraticProgram,
+        matrix: Any,
+        monitor: FitMonitor,
+        reuse: WorkingSetReuse | None = None,
+    ) -> Solution:
+        """Solve one program over a kernel matrix that `bind` returned, with the solver of the estimator.
+
+        `reuse` hands the working set of the decomposition on to the next program over the same points.
+        """
+        solver = choose_solver(estimator.solver, KernelDual.problem)
+        max_iter = None if estimator.max_iter == -1 else estimator.max_iter
+        limits = {"tol": estimator.tol, "max_iter": max_iter, "time_limit": estimator.time_limit}
+        if isinstance(solver, Decomposition):
+            limits |= {"is_psd": matrix.kernel.is_psd, "verbose": int(estimator.verbose), "reuse": reuse}
+            return monitor.solve(functools.partial(solve_dual, program, matrix, **limits, **solver.options))
+        limits["max_iter"] = _MAX_ITER if max_iter is None else max_iter
+        X = matrix.X.toarray() if hasattr(matrix.X, "tocsr") else matrix.X
+        compiled = compile(KernelDual(program, X, matrix.kernel), solver, mode=estimator.mode)
+        takes_callback = not isinstance(solver, QuadraticProgramming)
+        return monitor.solve(functools.partial(compiled.run, **limits), takes_callback=takes_callback)
+
+    def expand(self, estimator: KernelEstimator, X: Any, coef: Array) -> Array:
+        """Return sum_j K(x_i, v_j) coef_j over the support vectors, (n,) or one column for each of coef's."""
+        if estimator.kernel_ is not None:
+            if not len(coef):
+                return np.zeros((X.shape[0], *coef.shape[1:]))
+            V = estimator.support_vectors_.astype("float64", copy=False)
+            return KernelEvaluator(estimator.kernel_, mode=estimator.mode).matvec(X.astype("float64"), V, coef)
+        if not callable(estimator.kernel):
+            if X.shape[1] != estimator.shape_fit_[0]:
+                raise ValueError(f"X must have a column for each of the {estimator.shape_fit_[0]} training points.")
+            return X[:, estimator.support_] @ coef
+        return np.asarray(estimator.kernel(X, estimator.X_fit_))[:, estimator.support_] @ coef

@@ -1,0 +1,96 @@
+"""Classes of a classification problem: encoded labels, class weights, and votes of one-vs-one decisions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from symsvm._lib.validation import choice
+from symsvm.estimators.base import sample_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array
+
+__all__ = ["EncodedClasses", "class_weights", "encode_classes", "votes"]
+
+
+class EncodedClasses(NamedTuple):
+    """The labels and weights of a classification problem, without the points of weight 0.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+        The classes of the points with a positive weight.
+    used : array of shape (n,)
+        The rows of these points.
+    labels : array of shape (n,)
+        The index of each one's class.
+    class_weight : array of shape (k,)
+        The weight of each class.
+    weights : array of shape (n,)
+        The weight of each point, its class weight included.
+    """
+
+    classes: Array
+    used: Array
+    labels: Array
+    class_weight: Array
+    weights: Array
+
+
+def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any) -> EncodedClasses:
+    """Check labels and weights, and encode the labels as class indices."""
+    check_classification_targets(y)
+    weights = sample_weights(sample_weight, len(y))
+    used = np.flatnonzero(weights)
+    classes = np.unique(y[used])
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes with a positive weight, got {len(classes)} class.")
+    labels = np.searchsorted(classes, y[used])
+    factors = class_weights(class_weight, classes, labels, weights[used])
+    return EncodedClasses(classes, used, labels, factors, weights[used] * factors[labels])
+
+
+def class_weights(
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None, classes: Array, labels: Array, weights: Array
+) -> Array:
+    """Return the weight of each class: 1, that of a dict, or "balanced": the total weight / (k times the class's).
+
+    >>> class_weights("balanced", np.array(["a", "b"]), np.array([0, 0, 0, 1]), np.ones(4)).round(3).tolist()
+    [0.667, 2.0]
+    """
+    k = len(classes)
+    if class_weight is None:
+        return np.ones(k)
+    if isinstance(class_weight, str):
+        choice(class_weight, "class_weight", ("balanced",))
+        return weights.sum() / (k * np.bincount(labels, weights, k))
+    unknown = [name for name in class_weight if name not in classes]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is no class: {classes.tolist()}.")
+    return np.array([float(class_weight.get(name, 1.0)) for name in classes.tolist()])
+
+
+def votes(values: Array, k: int) -> Array:
+    """Return the votes of one-vs-one decisions for k classes, (n, k), plus a tie breaker below 1/3 from the values.
+
+    The columns of `values` are the pairs (0, 1), (0, 2), ...; a value is positive where the first class wins.
+
+    >>> votes(np.array([[1.0, 2.0, -1.0]]), 3).round(2).tolist()
+    [[2.25, -0.22, 0.83]]
+    """
+    count, sums = np.zeros((len(values), k)), np.zeros((len(values), k))
+    for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
+        value = values[:, column]
+        count[:, a] += value >= 0
+        count[:, b] += value < 0
+        sums[:, a] += value
+        sums[:, b] -= value
+    return count + sums / (3 * (np.abs(sums) + 1))

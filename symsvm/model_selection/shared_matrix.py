@@ -1,0 +1,195 @@
+"""Kernel matrices that the fits of a search share: a cached Gram matrix, its rows, and a pool of buffers."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.kernels import Precomputed
+
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array, Points
+    from symsvm.kernels import Kernel
+
+__all__ = ["BufferPool", "CachedGram", "SharedKernelMatrix", "UncachedGram", "gram_bytes"]
+
+# Problems of at most so many points are solved in float64 throughout, as `LocalKernelMatrix` does.
+_EXACT_POINTS = 256
+# Rows that are computed together.
+_ROWS = 256
+# Two threads must not call one compiled function of PyTensor at the same time.
+_COMPUTING = threading.Lock()
+
+
+def gram_bytes(m: int) -> int:
+    """Return the bytes that a search over m points needs for one matrix, with a working set of it in float32."""
+    return 12 * m * m
+
+
+class BufferPool:
+    """Arrays for matrices, used again and again: the first touch of fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._free, self._lock = [], threading.Lock()
+
+    def take(self, n: int, dtype: str = "float64") -> Array:
+        """Return an array of at least n^2 numbers."""
+        with self._lock:
+            for k, buffer in enumerate(self._free):
+                if buffer.dtype == dtype and len(buffer) >= n * n:
+                    return self._free.pop(k)
+        return np.empty(n * n, dtype)
+
+    def give_back(self, buffer: Array) -> None:
+        """Give back an array that is no longer used."""
+        with self._lock:
+            self._free.append(buffer)
+
+
+class CachedGram:
+    """K(x_i, x_j) of all points of a search in float64, computed once: folds train and are scored on parts of it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, with its numbers.
+    X : array or CSR of shape (m, d)
+        The points, in float64.
+    buffer : array
+        At least m^2 numbers, which the matrix is written to.
+    """
+
+    def __init__(self, kernel: Kernel, X: Points, buffer: Array) -> None:
+        from symsvm.evaluation.symmetric_loops import mirror_columns  # imports Numba, so only when it is used
+
+        m = X.shape[0]
+        self.kernel = kernel
+        self.width = X.nnz / m if not isinstance(X, np.ndarray) else X.shape[1]
+        self.K = buffer[: m * m].reshape(m, m)
+        with _COMPUTING:
+            kernel.check_points(X)
+            pairs = KernelEvaluator(kernel).between(X, X)
+            for low in range(0, m, _ROWS):  # the lower triangle; the rest is mirrored
+                high = min(m, low + _ROWS)
+                pairs.block(np.arange(low, high), np.arange(high), self.K[low:high])
+                mirror_columns(self.K, low, high, 0, low)
+        if not np.isfinite(np.diagonal(self.K)).all():
+            raise ValueError(f"the kernel {kernel!r} is not finite on these points: scale X.")
+
+    def submatrix(self, rows: Array) -> _CachedRows:
+        """Return the kernel matrix of some of the points."""
+        return _CachedRows(self, rows)
+
+    def expand(self, rows: Array, columns: Array, coef: Array) -> Array:
+        """Return sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
+        from symsvm.model_selection.matrix_loops import add_run_products, gather
+
+        if coef.size == len(columns):
+            total = np.zeros(len(rows))
+            add_run_products(self.K, *_runs(rows), columns, np.ravel(coef), total)
+            return total.reshape(len(rows), *coef.shape[1:])
+        K = np.empty((len(rows), len(columns)))
+        gather(self.K, rows, columns, K)
+        return K @ coef
+
+
+def _runs(rows):
+    """The starts and stops of runs of consecutive numbers."""
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    return rows[np.append(0, breaks)], rows[np.append(breaks, len(rows)) - 1] + 1
+
+
+class _CachedRows:
+    """The kernel matrix of some of the points of a `CachedGram`."""
+
+    entries = 0  # the number of kernel values computed: they are cached
+
+    def __init__(self, gram, rows):
+        self._K, self._rows, self._runs, self.m = gram.K, rows, _runs(rows), len(rows)
+        self.kernel, self.X, self.width = Precomputed(gram.K), rows[:, None], gram.width
+        self.is_exact = self.m <= _EXACT_POINTS
+
+    def block(self, rows, columns, out):
+        """Write K of the chosen points to the first columns of `out`, in its type."""
+        from symsvm.model_selection.matrix_loops import gather
+
+        gather(self._K, self._rows[rows], self._rows[columns], out)
+
+    def whole(self, out):
+        """Write all of it to the first rows and columns of `out`, in its type."""
+        from symsvm.model_selection.matrix_loops import copy_runs
+
+        copy_runs(self._K, self._rows, *self._runs, out)
+
+    def product(self, q, rows, columns, out, *, exact):
+        """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
+        from symsvm.model_selection.matrix_loops import add_products, add_run_products
+
+        columns = self._rows[columns]
+        if rows is None:
+            add_run_products(self._K, *self._runs, columns, q, out)
+        else:
+            add_products(self._K, self._rows[rows], columns, q, out)
+
+
+class UncachedGram:
+    """The same interface without a matrix, for more points than the memory allows; kernel values are recomputed."""
+
+    def __init__(self, kernel: Kernel, X: Points) -> None:
+        self.kernel, self.X = kernel, X
+        kernel.check_points(X)
+
+    def submatrix(self, rows: Array) -> LocalKernelMatrix:
+        """Return the kernel matrix of some of the points."""
+        return LocalKernelMatrix(self.kernel, self.X[rows])
+
+    def expand(self, rows: Array, columns: Array, coef: Array) -> Array:
+        """Return sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
+        return KernelEvaluator(self.kernel).matvec(self.X[rows], self.X[columns], coef)
+
+
+class SharedKernelMatrix:
+    """The Gram matrix of one kernel, computed when the first fold needs it and released after the last one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, with its numbers.
+    X : array or CSR of shape (m, d)
+        All points of the search, in float64.
+    buffers : BufferPool or None
+        The pool that gives the memory of the matrix; None if there are too many points to cache one.
+
+    Attributes
+    ----------
+    folds : dict
+        The cells that need the matrix, by fold.
+    """
+
+    def __init__(self, kernel: Kernel, X: Points, buffers: BufferPool | None) -> None:
+        self.kernel, self.X, self.buffers = kernel, X, buffers
+        self.folds, self._released = {}, 0
+        self._gram, self._buffer, self._lock = None, None, threading.Lock()
+
+    def gram(self) -> CachedGram | UncachedGram:
+        """Return the matrix, computed in the first call."""
+        with self._lock:
+            if self._gram is None and self.buffers is None:
+                self._gram = UncachedGram(self.kernel, self.X)
+            elif self._gram is None:
+                self._buffer = self.buffers.take(self.X.shape[0])
+                self._gram = CachedGram(self.kernel, self.X, self._buffer)
+            return self._gram
+
+    def release(self) -> None:
+        """Record that a fold is done with the matrix; after the last one its memory is given back."""
+        with self._lock:
+            self._released += 1
+            if self._released == len(self.folds):
+                self._gram = None
+                if self.buffers is not None and self._buffer is not None:
+                    self.buffers.give_back(self._buffer)
