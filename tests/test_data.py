@@ -1,4 +1,4 @@
-"""Data: scaling, labels, named sets."""
+"""Scaling, labels and named data sets."""
 
 import hashlib
 import io
@@ -31,7 +31,7 @@ def test_signs_orders_labels():
     np.testing.assert_array_equal(signs([True, False]), [1, -1])
 
 
-def test_an_unknown_set_names_those_there_are():
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match="name must be one of 'svmguide1', 'svmguide2', .*, got 'iris'"):
         load("iris")
 
@@ -64,7 +64,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_named_sets(name, monkeypatch, tmp_path):
-    """Small files under the names of the real ones come back with every number, and with as many features."""
+    """Small files with the names of the real ones are read exactly, with the right number of features."""
     use("small", name, tmp_path, monkeypatch)
     expected, data = small(name), load(name)
     for found, wanted in zip(data, expected, strict=True):
@@ -80,7 +80,7 @@ def test_named_sets(name, monkeypatch, tmp_path):
 
 
 def test_the_real_files():
-    """Whatever is there of the real sets: the checksums of text files, and shapes and labels of each set.
+    """The real files that are present: checksums of text files, and shapes and labels of each set.
 
     A compressed file may have been packed anew, and `cadata_scale` is made by its user: their bytes may differ.
     """
@@ -138,13 +138,15 @@ def test_scaling(to, middle, dtype):
         np.testing.assert_allclose(Z[:, :3].min(axis=0), to[0], atol=near)
         np.testing.assert_allclose(Z[:, :3].max(axis=0), to[1], atol=near)
     other = X + 1
-    assert (scaling.transform(other)[:, 3] == middle).all(), "a constant column goes to the middle, later too"
+    assert (scaling.transform(other)[:, 3] == middle).all(), (
+        "a constant column goes to the middle, also for other values"
+    )
     np.testing.assert_allclose(scaling.inverse_transform(Z), X, rtol=1e3 * near, atol=10 * near)
     again = Scaling.restore(to, scaling.shift_, scaling.scale_, scaling.offset_)
     np.testing.assert_array_equal(again.transform(other), scaling.transform(other))
 
 
-def test_scaling_beside_scikit_learn():
+def test_scaling_equals_scikit_learn():
     X, Z = POINTS[:20, :3], POINTS[20:, :3]
     for ours, theirs in (
         (Scaling(), StandardScaler()),
@@ -168,7 +170,7 @@ def test_sparse_stays_sparse(to):
             Scaling(fills).fit(X)
 
 
-def test_scaling_refuses():
+def test_scaling_errors():
     for to in ("minmax", (1, 0), (0, np.inf), 3, (0, 1, 2)):
         with pytest.raises(ValueError, match="to must be 'z-score', 'max-abs' or a range such as"):
             Scaling(to).fit(POINTS)

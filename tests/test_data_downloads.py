@@ -1,4 +1,4 @@
-"""Downloads, from a server on this machine that cuts off, corrupts, refuses and resumes."""
+"""Downloads from a local server that interrupts, corrupts, refuses and resumes."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ SHA = hashlib.sha256(BODY).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serve BODY as the server's `plan` says: one word a request, the last one for all that follow."""
+    """Serve BODY by the server's `plan`: one word for each request, the last one for all later ones."""
 
     protocol_version = "HTTP/1.1"
 
@@ -44,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[: len(body) // 2] if word == "cut" else b"" if word == "nothing" else body)
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -65,16 +65,16 @@ def target(tmp_path):
     return tmp_path / "cache" / "svmguide1"
 
 
-def test_a_whole_download(server, target):
+def test_a_complete_download(server, target):
     assert download(server.url, SHA, target) == target
     assert target.read_bytes() == BODY
     assert [file.name for file in target.parent.iterdir()] == ["svmguide1"]
     download(server.url, SHA, target)
-    assert server.asked == [0], "what is there is not asked for again"
+    assert server.asked == [0], "a file that exists is not requested again"
 
 
 @pytest.mark.parametrize("then", ["whole", "no ranges"])
-def test_a_cut_download_goes_on(then, server, target):
+def test_an_interrupted_download_resumes(then, server, target):
     server.plan = ["cut", then]
     download(server.url, SHA, target)
     assert target.read_bytes() == BODY
@@ -82,7 +82,7 @@ def test_a_cut_download_goes_on(then, server, target):
     assert (server.asked[1] > 0) == (then == "whole")
 
 
-def test_a_download_goes_on_in_another_run(server, target):
+def test_a_download_resumes_in_another_run(server, target):
     server.plan = ["cut", "nothing"]
     with pytest.raises(
         DownloadError, match=r"could not be downloaded \(the server sent fewer bytes than announced\): try again"
@@ -98,14 +98,14 @@ def test_a_download_goes_on_in_another_run(server, target):
     assert target.read_bytes() == BODY
 
 
-def test_a_whole_part_is_taken(server, target):
+def test_a_complete_part_is_used(server, target):
     target.parent.mkdir()
     (target.parent / "svmguide1.part").write_bytes(BODY)
     download(server.url, SHA, target)
     assert target.read_bytes() == BODY
 
 
-def test_a_corrupted_download_is_thrown_away(server, target):
+def test_a_corrupted_download_is_discarded(server, target):
     server.plan = ["corrupt"]
     with pytest.raises(DataError, match=f"the download is damaged, its SHA-256 is not {SHA}: try again") as caught:
         download(server.url, SHA, target)
@@ -142,7 +142,7 @@ def test_errors_are_one_sentence(server, target, monkeypatch):
 
 
 def test_tests_do_not_use_the_network(monkeypatch, tmp_path):
-    """`tests/conftest.py` fails them, before a packet leaves and whatever else the code under test catches."""
+    """`tests/conftest.py` fails them before a packet is sent, also where the tested code catches exceptions."""
     monkeypatch.setenv("SYMSVM_DATA", str(tmp_path))
     with pytest.raises(pytest.fail.Exception, match="asked the network for .*: tests use no network but loopback"):
         load("svmguide1")
@@ -156,7 +156,7 @@ def test_tests_do_not_use_the_network(monkeypatch, tmp_path):
     assert not (tmp_path / "svmguide1").exists()
 
 
-def test_load_downloads_what_is_missing(server, tmp_path, monkeypatch):
+def test_load_downloads_missing_files(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYMSVM_DATA", str(tmp_path / "home"))
     files = {name: (f"{server.url}{name}", SHA) for name in ("svmguide1", "svmguide1.t")}
     monkeypatch.setattr(datasets, "FILES", FILES | files)
@@ -170,13 +170,13 @@ def test_load_downloads_what_is_missing(server, tmp_path, monkeypatch):
         load("cadata_scale")
 
 
-def test_the_bar_is_drawn_on_a_terminal(server, target, monkeypatch, capsys):
+def test_the_progress_bar_is_shown_on_a_terminal(server, target, monkeypatch, capsys):
     monkeypatch.setattr(datasets.sys.stderr, "isatty", lambda: True, raising=False)
     download(server.url, SHA, target)
     assert "svmguide1: 100%" in capsys.readouterr().err
 
 
-def test_the_registry_is_whole(monkeypatch, tmp_path):
+def test_the_registry_is_complete(monkeypatch, tmp_path):
     assert {file for entry in SETS.values() for file in (*entry.train, *entry.test)} == set(FILES)
     for url, sha in FILES.values():
         assert url is None or url.startswith("https://")

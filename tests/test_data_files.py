@@ -1,4 +1,4 @@
-"""Readers and writers of data files: what goes out comes back, and agrees with the readers of other libraries."""
+"""Readers and writers of data files: round trips, and agreement with the readers of other libraries."""
 
 import gzip
 import tracemalloc
@@ -25,14 +25,14 @@ WORDS = np.array(["setosa", "versi, color", 'virgi"nica', "été", "a b"] * 10)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_is_what_python_makes_of_it(value):
+def test_a_number_equals_python_float(value):
     _same(repr(value))
     _same(f"{value:.3e}")
     _same(f"{value:.17g}")
 
 
 @given(st.from_regex(r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True))
-def test_any_way_to_write_a_number(text):
+def test_any_syntax_of_a_number(text):
     _same(text)
 
 
@@ -44,7 +44,7 @@ def _same(text):
 
 
 @pytest.mark.parametrize("text", ["", "-", ".", "e5", "1e", "1e+", "nan", "inf", "x1"])
-def test_what_is_no_number(text):
+def test_not_a_number(text):
     assert parse(np.frombuffer(text.encode() + b"\n", dtype=np.uint8), 0)[1] == 0
 
 
@@ -65,7 +65,7 @@ def test_round_trip(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.tsv", "p.npz", "p.parquet"])
-def test_labels_may_be_words(name, tmp_path):
+def test_labels_may_be_strings(name, tmp_path):
     write(tmp_path / name, X, WORDS)
     labels = None if name == "p.npz" else -1
     A, b = read(tmp_path / name, labels)
@@ -116,7 +116,7 @@ def test_labels_in_a_file_of_their_own(labels, tmp_path):
         list(chunks(tmp_path / "short.npy", tmp_path / labels))
 
 
-def test_libsvm_text_as_people_write_it(tmp_path):
+def test_libsvm_file_variants(tmp_path):
     path = tmp_path / "p.svm"
     path.write_bytes(b"# made by hand\n\n+1 qid:3 1:0.5 4:2e-1 # a comment: 7:8\r\n-1\t2:1   \n0.5 qid:4\n1 5:-.5")
     A, y, query = read_libsvm(path, query_id=True)
@@ -131,7 +131,7 @@ def test_libsvm_text_as_people_write_it(tmp_path):
     np.testing.assert_array_equal(read(path, zero_based=True).X.toarray(), A.toarray())
 
 
-def test_libsvm_text_beside_scikit_learn(tmp_path):
+def test_libsvm_file_equals_scikit_learn(tmp_path):
     S = sparse.random(300, 40, density=0.2, random_state=0, format="csr")
     y = RNG.normal(size=300)
     dump_svmlight_file(S, y, str(tmp_path / "theirs"), zero_based=False, comment="of scikit-learn")
@@ -149,7 +149,7 @@ NAMED = ("a9a", "svmguide2", "svmguide3", "cadata_scale")
 
 
 @pytest.mark.parametrize(("name", "source"), [(name, source) for name in NAMED for source in sources(name)])
-def test_named_files_beside_scikit_learn(name, source, monkeypatch, tmp_path):
+def test_named_files_equal_scikit_learn(name, source, monkeypatch, tmp_path):
     use(source, name, tmp_path, monkeypatch)
     A, y = read(data_home() / name)
     B, c = load_svmlight_file(str(data_home() / name))
@@ -169,7 +169,7 @@ def test_named_files_beside_scikit_learn(name, source, monkeypatch, tmp_path):
         (b'"a","b, c","label"\n"1","2",0\n3 , 4.5 ,"1"\n', True),
     ],
 )
-def test_csv_as_people_write_it(text, header, tmp_path):
+def test_csv_variants(text, header, tmp_path):
     path = tmp_path / "p.csv"
     path.write_bytes(text)
     for labels in (-1, 2, *(["label"] if header else [])):
@@ -179,7 +179,7 @@ def test_csv_as_people_write_it(text, header, tmp_path):
     assert read(path).X.shape == (2, 3)
 
 
-def test_a_damaged_point_is_no_header(tmp_path):
+def test_a_damaged_point_is_not_a_header(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text("0,1,label\n1,2,0\n3,4.5,1\n")
     with pytest.raises(DataError, match="line 1: the line may be a header or a point; pass header=True"):
@@ -193,7 +193,7 @@ def test_a_damaged_point_is_no_header(tmp_path):
             read(path)
 
 
-def test_csv_of_words_without_a_header(tmp_path):
+def test_csv_string_labels_without_a_header(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n")
     assert list(read(path, -1).y) == ["setosa", "setosa", "versicolor"]
@@ -218,13 +218,13 @@ def test_idx_of_every_type(kind, ending, tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "no_ending").X, array.reshape(7, 6))
 
 
-def test_idx_as_it_is_laid_out(tmp_path):
+def test_idx_byte_layout(tmp_path):
     (tmp_path / "x-ubyte").write_bytes(bytes([0, 0, 0x0B, 2, 0, 0, 0, 2, 0, 0, 0, 1, 1, 0, 255, 254]))
     np.testing.assert_array_equal(read(tmp_path / "x-ubyte").X, [[256], [-2]])
 
 
 def test_more_than_one_block(tmp_path):
-    """Lines, points and line numbers go on over the blocks that a file is read in."""
+    """Lines, points and line numbers continue over the blocks that a file is read in."""
     line = b"1 " + b" ".join(b"%d:0.12345678901234567" % j for j in range(1, 400)) + b"\n"
     many = 2 * BLOCK_BYTES // len(line) + 3
     path = tmp_path / "p.svm"
@@ -247,8 +247,8 @@ def test_more_than_one_block(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["p.idx", "p.npy", "p.csv", "p.svm"])
-def test_chunks_are_bounded(name, tmp_path):
-    """A file of some 40 MB passes through a few."""
+def test_chunks_use_bounded_memory(name, tmp_path):
+    """A file of 40 MB needs a few MB of memory."""
     path = tmp_path / name
     if name in ("p.idx", "p.npy"):
         write(path, np.ones((5_000, 1_000)))

@@ -39,7 +39,7 @@ def campaign(test):
 
 
 def outcome(path, **options):
-    """What `read` and `chunks` make of a file: points, or None and a sentence."""
+    """The points that `read` and `chunks` give, or None for a `DataError`."""
     try:
         X, y = read(path, **options)
     except DataError as error:

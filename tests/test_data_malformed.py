@@ -1,4 +1,4 @@
-"""Files that are not what they should be: one sentence with file and line, in bounded memory, and nothing behind it."""
+"""Malformed data files: one sentence with file and line, bounded memory, no chain of errors."""
 
 import gzip
 import io
@@ -144,7 +144,7 @@ CORPUS = {
 
 
 @pytest.mark.parametrize("case", CORPUS)
-def test_one_sentence(case, tmp_path):
+def test_malformed_files_give_one_sentence(case, tmp_path):
     name, content, sentence = CORPUS[case]
     path = tmp_path / name
     path.write_bytes(content)
@@ -170,14 +170,14 @@ def test_one_sentence(case, tmp_path):
         ("images.idx.gz", idx((100_000_000,), bytes(100_000_000))),
     ],
 )
-def test_a_bomb_is_not_unpacked(name, content, tmp_path):
+def test_a_gzip_bomb_is_not_unpacked(name, content, tmp_path):
     path = tmp_path / name
     path.write_bytes(gzip.compress(content, 9 if len(set(content[:100])) < 3 else 6))
     del content
     _refused(path, "more than 200 times|has more than 8 MiB")
 
 
-def test_a_bomb_of_arrays_is_not_unpacked(tmp_path):
+def test_a_zip_bomb_is_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / "p.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("X.npy", npy(np.zeros((10_000, 1_000))))
     _refused(tmp_path / "p.npz", "more than 200 times")
@@ -193,12 +193,12 @@ def _refused(path, sentence):
         tracemalloc.stop()
 
 
-def test_what_is_highly_packed_and_small_is_read(tmp_path):
+def test_a_small_file_may_be_highly_compressed(tmp_path):
     write_idx(tmp_path / "blank.idx.gz", np.zeros((1000, 784), dtype="uint8"))
     assert read(tmp_path / "blank.idx.gz").X.shape == (1000, 784)
 
 
-def test_parquet_says_what_is_missing(tmp_path):
+def test_parquet_errors(tmp_path):
     polars = pytest.importorskip("polars")
     path = tmp_path / "p.parquet"
     polars.DataFrame({"a": [1.0, None], "b": ["x", "y"]}).write_parquet(path)

@@ -1,4 +1,4 @@
-"""Native model files: everything comes back bit for bit, nothing is unpickled, and nothing is half written."""
+"""Native model files: bit for bit round trips, nothing is unpickled, writes are atomic."""
 
 import errno
 import json
@@ -103,7 +103,7 @@ def assert_same(model, other):
 
 
 @pytest.mark.parametrize("name", [*MODELS, *IMPORTED])
-def test_a_model_comes_back_bit_for_bit(name, tmp_path):
+def test_a_model_is_restored_bit_for_bit(name, tmp_path):
     model = (MODELS | IMPORTED)[name]()
     path = tmp_path / "model.symsvm"
     symsvm.save(model, path)
@@ -118,7 +118,7 @@ def test_a_model_comes_back_bit_for_bit(name, tmp_path):
     assert (tmp_path / "again.symsvm").read_bytes() == path.read_bytes()
 
 
-def test_a_loaded_model_goes_on_where_it_was(tmp_path):
+def test_a_loaded_model_has_a_warm_start(tmp_path):
     model = LinearSVC(warm_start=True).fit(X, y)
     symsvm.save(model, tmp_path / "m.symsvm")
     other = symsvm.load(tmp_path / "m.symsvm").fit(X, y)
@@ -126,7 +126,7 @@ def test_a_loaded_model_goes_on_where_it_was(tmp_path):
     np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-3, atol=1e-4)
 
 
-def test_a_stream_goes_on_where_it_was(tmp_path):
+def test_a_loaded_stream_continues(tmp_path):
     model = LinearSVC(loss="hinge", stream_size=len(X)).partial_fit(X[::2], y[::2], classes=[0, 1, 2])
     symsvm.save(model, tmp_path / "m.symsvm")
     other = symsvm.load(tmp_path / "m.symsvm")
@@ -155,6 +155,18 @@ def test_the_file_is_json_and_arrays(tmp_path):
         assert arrays["support_vectors_"].shape[1] == 4
 
 
+def test_files_have_the_keys_of_the_first_version(tmp_path):
+    keys = {}
+    for model in (SVC().fit(X, y), LinearSVC().fit(X, y)):
+        symsvm.save(model, tmp_path / "m.symsvm")
+        with zipfile.ZipFile(tmp_path / "m.symsvm") as archive:
+            (step,) = json.loads(archive.read("model.json"))["steps"]
+        keys[step["class"]] = set(step["fitted"])
+    assert {"_kernel", "_fitted", "_coef"} < keys["SVC"]
+    assert "_fit_points" in keys["LinearSVC"]
+    assert not (keys["SVC"] | keys["LinearSVC"]) & {"kernel_", "X_fit_", "problem_coef_", "n_samples_fit_"}
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -166,13 +178,13 @@ def test_the_file_is_json_and_arrays(tmp_path):
     ],
     ids=["lambda", "function", "generator", "search", "unfitted"],
 )
-def test_what_a_file_cannot_hold(make, sentence, tmp_path):
+def test_models_that_a_file_cannot_hold(make, sentence, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         symsvm.save(make(), tmp_path / "m.symsvm")
     assert not os.listdir(tmp_path)
 
 
-def test_nothing_is_imported_that_was_not_named(tmp_path):
+def test_only_trusted_names_are_imported(tmp_path):
     symsvm.save(IMPORTED["function"](), tmp_path / "m.symsvm")
     with pytest.raises(ModelFileError, match=r"load\(path, trusted=\['test_files:cosine'\]\)"):
         symsvm.load(tmp_path / "m.symsvm", trusted=["test_files:matrix"])
@@ -195,7 +207,7 @@ class _Full:
 
 
 @pytest.mark.parametrize("failure", ["full disk", "crash before the replacement", "no permission"])
-def test_a_failed_save_leaves_the_old_file_whole(failure, tmp_path, monkeypatch):
+def test_a_failed_save_leaves_the_old_file(failure, tmp_path, monkeypatch):
     path = tmp_path / "m.symsvm"
     model = SVC().fit(X, y)
     symsvm.save(model, path)

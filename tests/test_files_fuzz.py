@@ -63,7 +63,7 @@ FUZZ = settings(suppress_health_check=list(HealthCheck), max_examples=4000, phas
 
 
 def outcome(path):
-    """Load, and predict if that went well; the name of what came of it."""
+    """Load, and predict if that succeeds; the name of the outcome."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""LIBSVM's model files: a model of theirs predicts here as there, and one of ours there as here."""
+"""LIBSVM model files: models of LIBSVM and of symsvm give the same predictions in both."""
 
 import ctypes
 import shutil
@@ -52,7 +52,7 @@ def rows(A, kernel):
 
 
 def predicted(svmutil, theirs, A, kernel):
-    """Labels and decision values of LIBSVM; its own `svm_predict` has too little room for those of a nu_svc."""
+    """Labels and decision values of LIBSVM; the buffer of its own `svm_predict` is too small for a nu_svc."""
     pairs = theirs.get_nr_class() * (theirs.get_nr_class() - 1) // 2
     labels, values, room = [], [], (ctypes.c_double * pairs)()
     for row in rows(A, kernel):
@@ -70,7 +70,7 @@ def values_of(model, A, kernel):
 
 
 def assert_agree(model, theirs, svmutil, kernel, tol=1e-9):
-    """Values to rounding; classes too, but where pairs of classes tie: LIBSVM takes its first one, here sums decide."""
+    """Compare values to rounding, and classes but for tied votes: LIBSVM takes its first class, symsvm the sums."""
     labels, values = predicted(svmutil, theirs, Z, kernel)
     found, f = values_of(model, Z, kernel)
     order = theirs.get_labels() if hasattr(model, "classes_") else [1]
@@ -100,7 +100,7 @@ def cases():
 
 
 @pytest.mark.parametrize(("name", "kernel", "labels"), list(cases()))
-def test_both_ways(name, kernel, labels, svmutil, tmp_path):
+def test_models_in_both_directions(name, kernel, labels, svmutil, tmp_path):
     ours, options = MACHINES[name]
     target = LABELS[labels] if name.endswith("svc") else X[:, 0] + 0.1 * X[:, 1]
     options += f" -t {KERNELS[kernel]} -d 2 -q " + ("-g 0.02 -r -0.5" if kernel == "sigmoid" else "-g 0.3 -r 1")
@@ -137,7 +137,7 @@ def test_probabilities_of_two_classes(labels, svmutil, tmp_path):
         np.testing.assert_allclose(here.predict_proba(Z)[:, 0], p[:, first], atol=1e-6)
 
 
-def test_other_probabilities_are_left_out_aloud(svmutil, tmp_path):
+def test_probabilities_of_more_classes_are_ignored_with_a_warning(svmutil, tmp_path):
     theirs = svmutil.svm_train(y.tolist(), rows(X, "rbf"), "-t 2 -g 0.3 -b 1 -q")
     svmutil.svm_save_model(str(tmp_path / "m.libsvm"), theirs)
     with pytest.warns(UserWarning, match="more than two classes are ignored"):
@@ -177,7 +177,7 @@ def test_a_file_of_libsvm_becomes_a_native_one(svmutil, tmp_path):
         (lambda: SVC(calibration="sigmoid").fit(X, y), "sigmoid of two classes only"),
     ],
 )
-def test_what_libsvm_cannot_hold(make, sentence, tmp_path):
+def test_models_that_libsvm_cannot_hold(make, sentence, tmp_path):
     with pytest.raises(ModelFileError, match=sentence):
         symsvm.save(make(), tmp_path / "m.libsvm")
 
@@ -187,7 +187,7 @@ def test_what_libsvm_cannot_hold(make, sentence, tmp_path):
     reason="svm-train and svm-predict are not installed (Debian: libsvm-tools)",
 )
 def test_the_programs_of_libsvm(tmp_path):
-    """Every machine, by the programs alone: the Python interface of LIBSVM is not needed."""
+    """Every estimator, with the programs of LIBSVM instead of its Python interface."""
     target = y.astype("float64")
     dump_svmlight_file(X, target, str(tmp_path / "data"), zero_based=False)
     run = {"check": True, "cwd": tmp_path, "capture_output": True}

@@ -37,7 +37,7 @@ def text(tmp_path_factory):
 
 
 def refused(path, sentence):
-    """Loading gives one sentence, for little memory."""
+    """Loading gives one sentence and needs little memory."""
     tracemalloc.start()
     with pytest.raises(ModelFileError) as caught:
         symsvm.load(path)
@@ -69,14 +69,14 @@ def npy(array, **options):
 
 
 def header(shape, descr="<f8"):
-    """An array that is said to have this shape, with eight bytes after the header."""
+    """The header of an array of this shape, and eight bytes after it."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
     return file.getvalue() + bytes(8)
 
 
 class Bomb:
-    """What must not run."""
+    """An object that fails the test when it is unpickled."""
 
     def __reduce__(self):
         return (pytest.fail, ("unpickled",))
@@ -176,7 +176,7 @@ def test_heads(name, members, tmp_path):
         (b"[]", "must give 'symsvm model' as its format"),
     ],
 )
-def test_heads_that_are_no_json(head, sentence, members, tmp_path):
+def test_heads_that_are_not_json(head, sentence, members, tmp_path):
     refused(packed(tmp_path / "m.symsvm", members | {"model.json": head}), sentence)
 
 

@@ -1,4 +1,4 @@
-"""ONNX files, run by onnxruntime beside the models that they were made of."""
+"""ONNX files, run by onnxruntime and compared with the models that they were made from."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ FLOAT64 = {
 
 
 @pytest.mark.parametrize("name", [*BOTH, *FLOAT64])
-def test_float64_is_the_model(name, tmp_path, capsys):
+def test_float64_equals_the_model(name, tmp_path, capsys):
     model = (BOTH | FLOAT64)[name]()
     symsvm.save(model, tmp_path / "m.onnx")
     report = parity(model, tmp_path / "m.onnx", Z)
@@ -119,13 +119,13 @@ def test_ten_classes_vote_alike(tmp_path):
         (BOTH["two"], "float16", "precision must be one of"),
     ],
 )
-def test_what_onnx_cannot_hold(make, precision, sentence, tmp_path):
+def test_models_that_onnx_cannot_hold(make, precision, sentence, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         symsvm.save(make(), tmp_path / "m.onnx", precision=precision)
     assert not list(tmp_path.iterdir())
 
 
-def test_onnx_is_written_only(tmp_path):
+def test_onnx_cannot_be_loaded(tmp_path):
     symsvm.save(BOTH["two"](), tmp_path / "m.onnx")
     with pytest.raises(ModelFileError, match="ONNX files cannot be loaded"):
         symsvm.load(tmp_path / "m.onnx")

@@ -1,4 +1,4 @@
-"""Text models: the vectoriser is scikit-learn's bit for bit, and files give the same model back, or one sentence."""
+"""Text models: the vectoriser equals scikit-learn's bit for bit; round trips through files; malformed files."""
 
 import io
 import json
@@ -57,7 +57,7 @@ def same(A, B):
 
 
 @pytest.mark.parametrize("name", PARAMS)
-def test_the_vectoriser_is_scikit_learns(name):
+def test_the_vectoriser_equals_scikit_learn(name):
     ours, theirs = Tfidf(**PARAMS[name]), TfidfVectorizer(**PARAMS[name])
     same(ours.fit_transform(TEXTS), theirs.fit_transform(TEXTS))
     for texts in (TEXTS, OTHERS, OTHERS[:1]):
@@ -72,7 +72,7 @@ def test_the_words_are_those_of_the_last_fit():
     assert tfidf.fit(["three"]).get_feature_names_out().tolist() == ["three"]
 
 
-def test_what_is_no_list_of_texts(model):
+def test_not_a_list_of_texts(model):
     with pytest.raises(ValueError, match="put it into a list"):
         model.predict("one text")
     with pytest.raises(NotFittedError):
@@ -95,7 +95,7 @@ def test_classifier(model):
     assert np.array_equal(again.predict_proba(OTHERS), p)
 
 
-def test_a_model_of_texts_is_known(model):
+def test_is_text(model):
     assert is_text(model)
     assert is_text(make_pipeline(TfidfVectorizer(), SVC()))
     assert not is_text(make_pipeline(MaxAbsScaler(), SVC()))
@@ -130,7 +130,7 @@ def test_round_trip_of_probabilities_and_of_a_kernel(model, tmp_path):
         assert np.array_equal(again.fit(TEXTS, LABELS).predict_proba(OTHERS), one.predict_proba(OTHERS))
 
 
-def test_the_words_are_no_json(model, tmp_path):
+def test_the_vocabulary_is_an_array(model, tmp_path):
     symsvm.save(model, tmp_path / "m.symsvm")
     with zipfile.ZipFile(tmp_path / "m.symsvm") as archive:
         assert b"orbit" not in archive.read("model.json")
@@ -148,7 +148,7 @@ def test_the_words_are_no_json(model, tmp_path):
         ({"ngram_range": (1, 17)}, "ngram_range must be two integers from 1 to 16"),
     ],
 )
-def test_what_a_file_does_not_hold(params, sentence, tmp_path):
+def test_parameters_that_a_file_cannot_hold(params, sentence, tmp_path):
     with pytest.raises(ModelFileError, match=sentence) as caught:
         symsvm.save(Tfidf(**params).fit(TEXTS), tmp_path / "m.symsvm")
     assert caught.value.__suppress_context__
@@ -278,7 +278,7 @@ def test_malformed_pipelines(parts, tmp_path):
 
 
 def of_newsgroups(path, least, tmp_path):
-    """Read the archive, train, score beside scikit-learn, save and load."""
+    """Read the archive, train, compare the score with scikit-learn, save and load."""
     train, test = read(path)
     model = classifier().fit(*train)
     accuracy = model.score(*test)
@@ -291,7 +291,7 @@ def of_newsgroups(path, least, tmp_path):
 
 
 def test_small_newsgroups(tmp_path):
-    """An archive as that of 20 newsgroups by date, of four groups whose posts share most of their words."""
+    """An archive like that of 20 newsgroups by date, of four groups whose posts share most of their words."""
     rng = np.random.default_rng(0)
     with tarfile.open(tmp_path / "20news-bydate.tar.gz", "w:gz") as archive:
         for number in range(200):

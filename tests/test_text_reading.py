@@ -1,4 +1,4 @@
-"""Corpora: the same from a folder, an archive or a table; what is not one gives one sentence."""
+"""Corpora from folders, archives and tables; malformed ones give one sentence."""
 
 import contextlib
 import csv
@@ -69,7 +69,7 @@ def refused(path, sentence, line=None, **options):
 
 
 @pytest.mark.parametrize("root", ["", "./", "20news/"])
-def test_a_tree_is_the_same_in_every_wrapping(root, tmp_path):
+def test_folders_and_archives_give_the_same_corpora(root, tmp_path):
     tree = {root + name: data for name, data in TREE.items()}
     found = [
         read(folder(tmp_path / "folder", tree)),
@@ -85,7 +85,7 @@ def test_a_tree_is_the_same_in_every_wrapping(root, tmp_path):
         assert corpora.test.labels.tolist() == ["ice", "space"]
 
 
-def test_folders_of_classes_alone_are_one_corpus(tmp_path):
+def test_folders_of_classes_are_one_corpus(tmp_path):
     tree = {name.removeprefix("news-train/"): data for name, data in TREE.items() if "train" in name}
     corpora = read(folder(tmp_path / "news", tree))
     assert corpora.test is None
@@ -94,18 +94,18 @@ def test_folders_of_classes_alone_are_one_corpus(tmp_path):
     assert (classes.train.labels.tolist(), classes.test) == (["bus", "train"], None)
 
 
-def test_what_is_hidden_or_beside_the_classes_is_no_text(tmp_path):
+def test_hidden_files_and_files_outside_classes_are_ignored(tmp_path):
     more = {"README": b"read", "news-train/urls.txt": b"x", "news-train/ice/.DS_Store": b"\0", "__MACOSX/ice/1": b"x"}
     corpora = read(zipped(tmp_path / "a.zip", TREE | more))
     assert [len(corpus.texts) for corpus in corpora] == [4, 2]
 
 
-def test_texts_below_a_class_are_its_own(tmp_path):
+def test_folders_below_a_class_belong_to_it(tmp_path):
     corpora = read(folder(tmp_path / "a", {"ice/1993/1": b"goal", "ice/1994/1": b"puck", "space/1": b"orbit"}))
     assert corpora.train.labels.tolist() == ["ice", "ice", "space"]
 
 
-def test_a_folder_follows_no_link_to_a_folder_and_waits_for_no_pipe(tmp_path):
+def test_links_to_folders_and_pipes_are_skipped(tmp_path):
     path = folder(tmp_path / "a", {"ice/1": b"goal", "space/1": b"orbit"})
     (path / "ice" / "loop").symlink_to(path)
     os.mkfifo(path / "ice" / "pipe")
@@ -121,7 +121,7 @@ def test_encodings(tmp_path):
         read(path, encoding="utf-99")
 
 
-def test_archives_that_reach_outside(tmp_path):
+def test_archives_with_paths_outside(tmp_path):
     for name in ("../evil/1", "/etc/passwd", "ice/../../1"):
         refused(tar(tmp_path / "a.tar.gz", {name: b"x"}), "is not a path inside the archive")
         refused(zipped(tmp_path / "a.zip", {name: b"x"}), "is not a path inside the archive")
@@ -171,7 +171,7 @@ def test_archives_that_are_damaged(tmp_path):
 
 @pytest.mark.parametrize("ending", [".tar", ".zip"])
 def test_any_byte_may_be_wrong(ending, tmp_path):
-    """A corpus or one sentence, whatever byte is changed."""
+    """Any changed byte gives a corpus or one sentence."""
     make = tar if ending == ".tar" else zipped
     path = make(tmp_path / f"a{ending}", TREE, *(["w"] if ending == ".tar" else []))
     good, rng = path.read_bytes().rstrip(b"\0") + bytes(1024), np.random.default_rng(0)
@@ -226,7 +226,7 @@ def test_csv_columns(tmp_path):
         read(bare, text=1, label="label")
 
 
-def test_csv_that_is_none(tmp_path):
+def test_malformed_csv(tmp_path):
     path = tmp_path / "a.csv"
     for text, sentence, line in (
         (b"", "the file is empty", None),
@@ -244,7 +244,7 @@ def test_csv_that_is_none(tmp_path):
     refused(path, "byte 1 is not valid utf-8", 2, encoding="utf-8")
 
 
-def test_long_fields_are_taken_and_the_limit_is_left_as_it_was(tmp_path):
+def test_long_fields_do_not_change_the_global_limit(tmp_path):
     before = csv.field_size_limit()
     path = table(tmp_path / "a.csv", [("text", "label"), ("x" * 300_000, "ice")])
     assert len(read(path).train.texts[0]) == 300_000
@@ -265,7 +265,7 @@ def test_jsonl_labels_may_be_integers(tmp_path):
     assert (labels.dtype.kind, labels.tolist()) == ("i", [2, 1])
 
 
-def test_jsonl_that_is_none(tmp_path):
+def test_malformed_jsonl(tmp_path):
     path, good = tmp_path / "a.jsonl", '{"text": "goal", "label": "ice"}\n'
     for line, sentence in (
         ("{", "the line is not valid JSON"),
