@@ -75,7 +75,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/pyright
+	$(BIN)/python tools/types.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -212,7 +212,7 @@ def diagnosis_of(X, y, C, kernel):
 def test_a_stop_short_of_tol_says_what_makes_it_hard():
     plain = diagnosis_of(X, Y, 1.0, RBF(1.0))
     assert plain.endswith("the point is feasible.")
-    assert "wildly different scales, 9.6e+05 in column 1" in diagnosis_of(X * [1.0, 1e6, 1.0], Y, 1.0, RBF(1.0))
+    assert "very different scales, 9.6e+05 in column 1" in diagnosis_of(X * [1.0, 1e6, 1.0], Y, 1.0, RBF(1.0))
     assert "C is large" in diagnosis_of(X, Y, 1e6, RBF(1.0))
     double, labels = np.concatenate([X, X[:5]]), np.concatenate([Y, -Y[:5]])
     assert "10 points are duplicates with opposite labels" in diagnosis_of(double, labels, 1.0, RBF(1.0))

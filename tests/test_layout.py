@@ -92,6 +92,66 @@ def test_public_names_exist_and_are_documented(name):
                     assert inspect.getdoc(getattr(target, method)), f"{name}.{public}.{method} has no docstring"
 
 
+def test_the_stub_names_what_the_package_exports():
+    """Type checkers read `__init__.pyi`, the interpreter `__init__.py`: both have the same names."""
+    tree = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
+    stub = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                assert alias.asname == alias.name, "a name is exported as itself"
+                stub[alias.name] = node.module
+    names = {name: home for name, home in stub.items() if home != "symsvm"}
+    assert set(names) == set(symsvm.__all__) - {"__version__"}
+    for name, home in stub.items():
+        expected = getattr(symsvm, name)
+        assert getattr(importlib.import_module(home), name) is expected
+
+
+# Methods of named tuples, which are public by their documentation.
+_OF_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def _own_names(tree):
+    """The names that a module defines itself, at any depth."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif _is_own_attribute(node) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def _is_own_attribute(node):
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
+def _is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_private_names_stay_in_their_module(path):
+    """What other modules need has a name without an underscore; `_lib.compat` alone touches that of other packages."""
+    if path.name == "compat.py":
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = set(_own_names(tree)) | _OF_TUPLES
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("symsvm"):
+            assert not [alias.name for alias in node.names if _is_private(alias.name) and alias.name != "_lib"]
+        elif isinstance(node, ast.Attribute) and _is_private(node.attr) and node.attr not in own:
+            assert _is_own_attribute(node), f"line {node.lineno}: .{node.attr} belongs to another module"
+
+
+def test_file_names_say_one_thing():
+    names = [path.name for path in ROOT.rglob("*.py") if path.name != "__init__.py"]
+    assert sorted(names) == sorted(set(names))
+    assert len(list(ROOT.glob("*.py"))) <= 8
+    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")) <= 450
+
+
 def _ruff_order(name):
     """Constants, then classes, then the rest, as the linter sorts them."""
     return (0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2, name)
