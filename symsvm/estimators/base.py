@@ -166,7 +166,8 @@ class BaseSVM(BaseEstimator):
 
     def __getstate__(self) -> dict:
         """Return the state without the training points; certificates, which need them, are computed first."""
-        state = dict(super().__getstate__())
+        own: Any = super().__getstate__()
+        state = dict(own)
         state.pop("_monitor", None)
         if "solutions_" in state:
             state["solutions_"] = [_without_data(solution) for solution in state["solutions_"]]

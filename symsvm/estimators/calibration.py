@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from symsvm._lib.types import Array, PointsLike
+    from symsvm._lib.types import Array, Points, PointsLike
 
 __all__ = ["CalibratedClassifier", "Calibration", "platt"]
 
@@ -51,6 +51,8 @@ class Calibration:
         self.method = choice(method, "calibration", ("sigmoid", "isotonic"))
         self.random_state = random_state
 
+    maps: list[Any]
+
     def fit(self, model: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> Self:
         """Fit the maps to decision values of clones of `model`, each trained on the other folds."""
         weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype="float64")
@@ -59,7 +61,8 @@ class Calibration:
         if counts.min() < 2:
             raise ValueError("calibration needs at least two points of each class.")
         folds = StratifiedKFold(min(_FOLDS, int(counts.min())), shuffle=True, random_state=self.random_state)
-        other = clone(model).set_params(calibration=None)
+        other: Any = clone(model)
+        other.set_params(calibration=None)
         if hasattr(other, "decision_function_shape"):
             other.set_params(decision_function_shape="ovr")
         k = len(model.classes_)
@@ -114,12 +117,12 @@ class CalibratedClassifier:
 
     if TYPE_CHECKING:  # methods of the classifiers
 
-        def check_points(self, *data: Any, **options: Any) -> Any: ...
+        def check_points(self, X: Any, *y: Any, **options: Any) -> Any: ...
         def decision_values(self, X: Any) -> Array: ...
 
     def calibrate(
         self,
-        X: PointsLike,
+        X: Points,
         y: ArrayLike,
         method: Literal["sigmoid", "isotonic"] | None = None,
         sample_weight: ArrayLike | None = None,
@@ -131,7 +134,7 @@ class CalibratedClassifier:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (m, d)
+        X : array or CSR matrix of shape (m, d)
             The training points.
         y : array-like of shape (m,)
             Their labels.
@@ -152,9 +155,9 @@ class CalibratedClassifier:
         >>> SVC(random_state=0).fit(X, y).calibrate(X, y, "sigmoid").predict_proba(X).shape
         (4, 2)
         """
-        method = self.calibration if method is None else method
-        fitted = Calibration(method, self.random_state).fit(self, X, y, sample_weight)
-        self.calibration, self.calibration_ = method, fitted
+        kind: Any = self.calibration if method is None else method
+        fitted = Calibration(kind, self.random_state).fit(self, X, np.asarray(y), sample_weight)
+        self.calibration, self.calibration_ = kind, fitted
         return self
 
     @available_if(_has_probabilities)
@@ -172,8 +175,8 @@ class CalibratedClassifier:
             The probabilities, a column for each class.
         """
         check_is_fitted(self)
-        X = self.check_points(X, reset=False)
-        return self.calibration_.probabilities(self.decision_values(X)).astype(X.dtype, copy=False)
+        Z = self.check_points(X, reset=False)
+        return self.calibration_.probabilities(self.decision_values(Z)).astype(Z.dtype, copy=False)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: PointsLike) -> Array:

@@ -177,7 +177,7 @@ class SVC(KernelClassifier):
 
 
 class NuSVC(KernelClassifier):
-    """nu-support vector classification, with scikit-learn's interface and a certificate.
+    """Nu-support vector classification, with scikit-learn's interface and a certificate.
 
     nu is an upper bound on the share of margin errors and a lower bound on that of support vectors. If nu is less than
     the share of margin errors that no w can avoid, the optimum is w = 0 with the margin rho = 0, and the decision

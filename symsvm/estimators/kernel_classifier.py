@@ -52,8 +52,8 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         self
             The fitted estimator.
         """
-        X, y = self.check_points(X, y)
-        encoded = self._source.encode_classes(self, y, sample_weight)
+        points, names = self.check_points(X, y)
+        encoded = self._source.encode_classes(self, names, sample_weight)
         self.classes_, used, labels, self.class_weight_, weights = encoded
         choice(self.multi_class, "multi_class", ("ovo", "ovr", "dag"))
         choice(self.decision_function_shape, "decision_function_shape", ("ovo", "ovr"))
@@ -61,17 +61,17 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             raise ValueError(
                 "decision_function_shape='ovo' needs multi_class='ovo' or 'dag': one-vs-rest has no pairs."
             )
-        points = X if len(used) == len(y) else self._source.take(self, X, used)
+        used_points = points if len(used) == len(names) else self._source.take(self, points, used)
         fit = self._fit_pairs if self._has_pairs else self._fit_rest
-        coef, self.intercept_, solutions = fit(points, labels, weights)
+        coef, self.intercept_, solutions = fit(used_points, labels, weights)
         support = np.flatnonzero(np.any(coef != 0, axis=1))
         support = support[np.argsort(labels[support], kind="stable")]  # by class, as LIBSVM does
         self.problem_coef_ = coef[support]
-        self._store(X, used[support], solutions)
+        self._store(points, used[support], solutions)
         self.n_support_ = np.bincount(labels[support], minlength=len(self.classes_)).astype("int32")
         self.dual_coef_ = self._libsvm_layout(labels[support])
         if self.calibration is not None:
-            self.calibrate(X, y, sample_weight=sample_weight)
+            self.calibrate(points, names, sample_weight=sample_weight)
         return self
 
     @property
@@ -152,8 +152,8 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             One value for two classes, else one for each class, or for each pair with `decision_function_shape="ovo"`.
         """
         check_is_fitted(self)
-        X = self.check_points(X, reset=False)
-        return self.decision_values(X, self.decision_function_shape).astype(X.dtype, copy=False)
+        Z = self.check_points(X, reset=False)
+        return self.decision_values(Z, self.decision_function_shape).astype(Z.dtype, copy=False)
 
     def decision_values(self, X: Any, shape: str = "ovr") -> Array:
         """Return the decision values of checked points, a column for each class or for each pair of classes."""
@@ -180,10 +180,10 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         check_is_fitted(self)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        X = self.check_points(X, reset=False)
+        Z = self.check_points(X, reset=False)
         if len(self.classes_) > 2 and self.multi_class == "dag":
-            return self.classes_[self._walk(X)]
-        values = self.decision_values(X)
+            return self.classes_[self._walk(Z)]
+        values = self.decision_values(Z)
         return self.classes_[(values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)]
 
     def _walk(self, X):

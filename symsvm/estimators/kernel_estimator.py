@@ -38,6 +38,10 @@ class KernelEstimator(BaseSVM):
     """A support vector machine over a kernel, with scikit-learn's interface; see `SVC` for the parameters."""
 
     kernel: Any
+    degree: Any
+    gamma: Any
+    coef0: Any
+    intercept_scaling: Any
     tol: float
     max_iter: int
     time_limit: float | None
@@ -49,6 +53,7 @@ class KernelEstimator(BaseSVM):
     support_vectors_: Any
     dual_coef_: Array
     intercept_: Array
+    n_iter_: Any
     shape_fit_: tuple[int, ...]
     X_fit_: Points | None
 
@@ -128,7 +133,8 @@ class KernelEstimator(BaseSVM):
             return kernel
         constant = number(self.intercept_scaling, "intercept_scaling", positive=True) ** 2
         if isinstance(kernel, Precomputed):
-            return Precomputed(kernel.gram + constant)
+            gram: Any = kernel.gram
+            return Precomputed(gram + constant)
         return kernel + constant
 
     def _intercept_of(self, solution):
@@ -139,9 +145,9 @@ class KernelEstimator(BaseSVM):
 
     # ---- the fit
 
-    def check_points(self, *data: Any, **options: Any) -> Any:
+    def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
-        return self._source.check_points(self, *data, **options)
+        return self._source.check_points(self, X, *y, **options)
 
     def kernel_matrix(self, X: Any) -> Any:
         """Return the kernel matrix of checked points, all of weight 1; it changes nothing of the estimator."""

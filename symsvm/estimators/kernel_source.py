@@ -41,12 +41,12 @@ class KernelSource:
     scikit-learn's `validate_data` sets.
     """
 
-    def check_points(self, estimator: KernelEstimator, *data: Any, **options: Any) -> Any:
+    def check_points(self, estimator: KernelEstimator, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; return points in float64 or float32, dense or CSR."""
         fitting = options.get("reset", True)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        checked = validate_data(estimator, *data, **options)
-        X = checked[0] if len(data) > 1 else checked
+        checked: Any = validate_data(estimator, X, *y, **options)
+        X = checked[0] if y else checked
         if estimator.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
             raise ValueError(f"Precomputed matrix must be a square matrix between the points, got {X.shape}.")
         return checked
@@ -66,7 +66,7 @@ class KernelSource:
             points = X.astype("float64") if X.dtype != np.float64 else X
             kernel.check_points(points)
             return kernel, LocalKernelMatrix(estimator.add_intercept(kernel), points, mode=estimator.mode)
-        K = estimator.kernel(X, X) if callable(estimator.kernel) else X
+        K: Any = estimator.kernel(X, X) if callable(estimator.kernel) else X
         K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
         if K.shape != (X.shape[0], X.shape[0]):
             raise ValueError(f"kernel(X, X) must be a matrix between {X.shape[0]} points, got the shape {K.shape}.")

@@ -160,25 +160,25 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         """
         vars(self).pop("streams_", None)
         vars(self).pop("n_samples_fit_", None)
-        X, y = self.check_points(X, y)
-        self.classes_, used, labels, _, weights = encode_classes(y, sample_weight, self.class_weight)
+        points, names = self.check_points(X, y)
+        self.classes_, used, labels, _, weights = encode_classes(names, sample_weight, self.class_weight)
         choice(self.multi_class, "multi_class", ("ovr", "ovo", "crammer_singer"))
         choice(self.loss, "loss", ("squared_hinge", "hinge"))
-        points = X[used] if len(used) < len(y) else X
+        used_points = points[used] if len(used) < len(names) else points
         C = number(self.C, "C", positive=True) * weights
         start = self._take_start()
         fit = {"crammer_singer": self._fit_together, "ovo": self._fit_pairs}.get(self.multi_class, self._fit_rest)
         fit = self._fit_rest if len(self.classes_) == 2 and self.multi_class == "ovo" else fit
         self._begin_fit()
-        solutions, coef, intercept = fit(points, labels, C, start)
+        solutions, coef, intercept = fit(used_points, labels, C, start)
         # Products with CSR points read the columns of coef_: each would copy it if it were stored by rows.
-        order = "F" if hasattr(X, "tocsr") else "C"
+        order = "F" if hasattr(points, "tocsr") else "C"
         self.coef_ = np.asarray(np.atleast_2d(coef), order=order)
         self.intercept_ = np.atleast_1d(intercept).astype("float64")
         self.n_samples_fit_ = len(used)
         self._store(solutions)
         if self.calibration is not None:
-            self.calibrate(X, y, sample_weight=sample_weight)
+            self.calibrate(points, names, sample_weight=sample_weight)
         return self
 
     @available_if(_can_stream)
@@ -213,17 +213,17 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
             The estimator.
         """
         first, seen = not hasattr(self, "streams_"), getattr(self, "n_samples_fit_", 0)
-        X, y = self.check_points(X, y, reset=first and not seen)
-        self._check_stream_classes(y, classes, is_known=not first or bool(seen))
-        labels = np.searchsorted(self.classes_, y)
+        points, names = self.check_points(X, y, reset=first and not seen)
+        self._check_stream_classes(names, classes, is_known=not first or bool(seen))
+        labels = np.searchsorted(self.classes_, names)
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all labels at once: give partial_fit a dict of weights.")
-        weights = sample_weights(sample_weight, len(y))
+        weights = sample_weights(sample_weight, len(names))
         weights = weights * class_weights(self.class_weight, self.classes_, labels, weights)[labels]
-        seed, rows, one = self._seed(), self._rows(X), len(self.classes_) == 2
+        seed, rows, one = self._seed(), self._rows(points), len(self.classes_) == 2
         if first:
             self._begin_streams(rows, seen)
-        order = np.random.default_rng((seed, self.streams_[0].t)).permutation(len(y))
+        order = np.random.default_rng((seed, self.streams_[0].t)).permutation(len(names))
         for c, stream in enumerate(self.streams_):
             stream.see(rows, np.where(labels == c + one, 1.0, -1.0), weights, order)
         u = np.stack([stream.u for stream in self.streams_])

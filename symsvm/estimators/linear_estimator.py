@@ -45,10 +45,10 @@ class LinearEstimator(BaseSVM):
         tags.input_tags.sparse = True
         return tags
 
-    def check_points(self, *data: Any, **options: Any) -> Any:
+    def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        return validate_data(self, *data, **options)
+        return validate_data(self, X, *y, **options)
 
     def start_from(self, solutions: list) -> None:
         """Start the next fit at the solutions of another one, `solutions_`, whatever `warm_start` is."""
@@ -194,11 +194,12 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self
             The fitted estimator.
         """
-        X, y = self.check_points(X, y, y_numeric=True)
-        weights = sample_weights(sample_weight, len(y))
+        points, targets = self.check_points(X, y, y_numeric=True)
+        weights = sample_weights(sample_weight, len(targets))
         choice(self.loss, "loss", ("epsilon_insensitive", "squared_epsilon_insensitive"))
         used = np.flatnonzero(weights)
-        points, targets = (X[used], y[used]) if len(used) < len(y) else (X, y)
+        if len(used) < len(targets):
+            points, targets = points[used], targets[used]
         C = number(self.C, "C", positive=True) * weights[used]
         self._begin_fit()
         options = self._options() | self._intercept_options() | {"epsilon": self.epsilon}
@@ -225,5 +226,5 @@ class LinearSVR(RegressorMixin, LinearEstimator):
             The predictions.
         """
         check_is_fitted(self)
-        X = self.check_points(X, reset=False)
-        return np.asarray(X @ self.coef_.astype(X.dtype, copy=False) + X.dtype.type(self.intercept_[0]))
+        Z = self.check_points(X, reset=False)
+        return np.asarray(Z @ self.coef_.astype(Z.dtype, copy=False) + Z.dtype.type(self.intercept_[0]))

@@ -142,7 +142,8 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
             The fitted estimator.
         """
         solution = self._fit_one(self.check_points(X), None, sample_weight)
-        self.intercept_ = np.array([solution.b + _OUTWARDS * abs(solution.b)])
+        b: Any = solution.b  # one number: the problem has one equality
+        self.intercept_ = np.array([b + _OUTWARDS * abs(b)])
         self.offset_ = -self.intercept_
         return self
 
@@ -166,8 +167,8 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
             The values.
         """
         check_is_fitted(self)
-        X = self.check_points(X, reset=False)
-        return self.expansion(X, self.dual_coef_[0]).astype(X.dtype, copy=False)
+        Z = self.check_points(X, reset=False)
+        return self.expansion(Z, self.dual_coef_[0]).astype(Z.dtype, copy=False)
 
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate `score_samples` minus `offset_` at each point: positive for inliers.

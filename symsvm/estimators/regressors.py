@@ -45,8 +45,8 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
         self
             The fitted estimator.
         """
-        X, y = self.check_points(X, y, y_numeric=True)
-        solution = self._fit_one(X, y, sample_weight)
+        points, targets = self.check_points(X, y, y_numeric=True)
+        solution = self._fit_one(points, targets, sample_weight)
         self.intercept_ = np.array([self._offset(solution)])
         return self
 
@@ -67,8 +67,8 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
             The predictions.
         """
         check_is_fitted(self)
-        X = self.check_points(X, reset=False)
-        return (self.expansion(X, self.dual_coef_[0]) + self.intercept_[0]).astype(X.dtype, copy=False)
+        Z = self.check_points(X, reset=False)
+        return (self.expansion(Z, self.dual_coef_[0]) + self.intercept_[0]).astype(Z.dtype, copy=False)
 
 
 class SVR(_KernelRegressor):
@@ -196,7 +196,7 @@ class SVR(_KernelRegressor):
 
 
 class NuSVR(_KernelRegressor):
-    """nu-support vector regression: `SVR` whose epsilon is found by the fit.
+    """Nu-support vector regression: `SVR` whose epsilon is found by the fit.
 
     Parameters
     ----------

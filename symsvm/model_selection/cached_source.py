@@ -104,9 +104,9 @@ class CachedKernelSource(KernelSource):
         if self._buffers is not None and self._buffer is not None:
             self._buffers.give_back(self._buffer)
 
-    def check_points(self, estimator: Any, *data: Any, **options: Any) -> Any:
+    def check_points(self, estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
         """Return the data as they are."""
-        return data if len(data) > 1 else data[0]
+        return (X, *y) if y else X
 
     def encode_classes(self, estimator: Any, y: Any, sample_weight: Any) -> Any:
         """Encode the labels of the fold, once for all fits with the same class weights."""
@@ -162,7 +162,7 @@ class CachedKernelSource(KernelSource):
 
     def _fill_working_set(self, program):
         """Give the first problem a working set of all variables, in memory that other folds have used."""
-        matrix = self._matrix
+        matrix: Any = self._matrix
         if self._buffers is None or self._buffer is not None or matrix.is_exact:
             return
         if program.m < program.n or matrix.m > DEFAULTS.whole:

@@ -118,20 +118,20 @@ def tune(
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of a Step, got {progress!r}.")
     cells = _grid_cells(estimator, grid)
-    X, y = _check_data(X, y)
+    points, targets = _check_data(X, y)
     score, is_plain = _scorer(estimator, scoring)
-    splitter = _splitter(estimator, y, folds, random_state)
-    n_splits, m = splitter.get_n_splits(X, y), X.shape[0] if hasattr(X, "shape") else len(X)
-    tuning = Tuning(estimator, X, y, cells, n_splits, scoring)
+    splitter = _splitter(estimator, targets, folds, random_state)
+    n_splits, m = splitter.get_n_splits(points, targets), points.shape[0] if hasattr(points, "shape") else len(points)
+    tuning = Tuning(estimator, points, targets, cells, n_splits, scoring)
     rounds = [np.arange(m)]
     if search == "halving":
         if not hasattr(splitter, "n_splits"):
             raise ValueError("search='halving' splits parts of the points: give folds as a number or a splitter.")
-        classes = y if is_classifier(estimator) else None
+        classes = targets if is_classifier(estimator) else None
         rounds = round_rows(len(cells), m, classes, n_splits, factor, random_state)
     alive, scores = np.arange(len(cells)), None
     for rows in rounds:
-        part = (X, y) if len(rows) == m else take_points(estimator, X, y, rows)
+        part = (points, targets) if len(rows) == m else take_points(estimator, points, targets, rows)
         pairs = [(_row_numbers(train), _row_numbers(test)) for train, test in splitter.split(*part)]
         scores = Scoreboard([cells[i] for i in alive], len(pairs), progress)
         options = {"is_plain": is_plain, "workers": workers, "memory": memory}
@@ -179,9 +179,9 @@ def _scorer(estimator, scoring):
     """The function of (model, X, y) that scores, and whether it uses X for predictions only."""
     if scoring is None and not hasattr(estimator, "score"):
         raise TypeError(f"{type(estimator).__name__} has no score of its own: give scoring, a name or a function.")
-    scorer = check_scoring(estimator, scoring)
+    scorer: Any = check_scoring(estimator, scoring)
 
-    def score(model, X, y):
+    def score(model, X, y) -> float:
         if scoring is None and isinstance(X, RowPoints) and type(model).score is ClassifierMixin.score:
             # The accuracy, without the label checks of `accuracy_score`, which take longer than the predictions.
             return float(np.mean(model.predict(X) == y))

@@ -45,8 +45,15 @@ def last_step(model: Any) -> Any:
 def check_points(estimator: Any, X: Any, y: Array | None) -> Any:
     """Return the points as a kernel estimator checks them, in float64."""
     with_targets = y is not None and get_tags(estimator).target_tags.required
-    X = clone(estimator).check_points(X, y)[0] if with_targets else clone(estimator).check_points(X)
+    fresh: Any = clone(estimator)
+    X = fresh.check_points(X, y)[0] if with_targets else fresh.check_points(X)
     return X if X.dtype == np.float64 else X.astype("float64")
+
+
+def _clone_with(estimator, params) -> Any:
+    """A clone with other parameters."""
+    model: Any = clone(estimator)
+    return model.set_params(**params)
 
 
 class SearchPlan:
@@ -99,7 +106,7 @@ class SearchPlan:
         memory: float,
     ) -> None:
         self.X, self.y, self.folds, self.score = X, y, folds, score
-        self.models = [clone(estimator).set_params(**cell) for cell in cells]
+        self.models = [_clone_with(estimator, cell) for cell in cells]
         self.shares = [is_plain and can_share(last_step(model)) for model in self.models]
         matrices = int(memory // gram_bytes(X.shape[0] if hasattr(X, "shape") else len(X)))
         self.buffers, self.workers = BufferPool() if matrices else None, max(1, min(workers, matrices))
@@ -257,7 +264,7 @@ class IndependentFits:
 
     def fit(self, scores: Scoreboard, i: int, model: Any, points: Any) -> None:
         """Fit one cell to given points (train, test)."""
-        model, (y_train, y_test) = clone(model), self.plan.targets(self.fold)
+        model, (y_train, y_test) = _clone_with(model, {}), self.plan.targets(self.fold)
 
         def fit():
             estimator = last_step(model)
@@ -307,9 +314,9 @@ class PipelineFits:
             inside, outside = _safe_indexing(plan.X, train), _safe_indexing(plan.X, test)
             for _, step in plan.models[self.cells[0]].steps[:-1]:
                 if step is not None and step != "passthrough":
-                    step = clone(step)
-                    inside = step.fit_transform(inside, plan.targets(self.fold)[0])
-                    outside = step.transform(outside)
+                    fresh: Any = clone(step)
+                    inside = fresh.fit_transform(inside, plan.targets(self.fold)[0])
+                    outside = fresh.transform(outside)
             both = _stack(inside, outside)
             if share:
                 both = check_points(last_step(plan.models[share[0]]), both, None)

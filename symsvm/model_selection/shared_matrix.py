@@ -66,7 +66,7 @@ class CachedGram:
     def __init__(self, kernel: Kernel, X: Points, buffer: Array) -> None:
         from symsvm.evaluation.symmetric_loops import mirror_columns  # imports Numba, so only when it is used
 
-        m = X.shape[0]
+        m = X.shape[0]  # pyright: ignore[reportOptionalSubscript] - SciPy's own types
         self.kernel = kernel
         self.width = X.nnz / m if not isinstance(X, np.ndarray) else X.shape[1]
         self.K = buffer[: m * m].reshape(m, m)
@@ -180,9 +180,10 @@ class SharedKernelMatrix:
         with self._lock:
             if self._gram is None and self.buffers is None:
                 self._gram = UncachedGram(self.kernel, self.X)
-            elif self._gram is None:
-                self._buffer = self.buffers.take(self.X.shape[0])
+            elif self._gram is None and self.buffers is not None:
+                self._buffer = self.buffers.take(self.X.shape[0])  # pyright: ignore[reportOptionalSubscript]
                 self._gram = CachedGram(self.kernel, self.X, self._buffer)
+            assert self._gram is not None
             return self._gram
 
     def release(self) -> None:

@@ -26,7 +26,7 @@ _FAILED = 5
 class Step:
     """One fit that has ended; a function given as `progress` receives it.
 
-    Attributes
+    Parameters
     ----------
     done : int
         The number of fits that have ended.
@@ -198,7 +198,8 @@ class Tuning:
             The fitted estimator, which `best_estimator` returns from then on.
         """
         X, y = self._data
-        model = clone(self.estimator).set_params(**self.best_params)
+        model: Any = clone(self.estimator)
+        model.set_params(**self.best_params)
         self._model = model.fit(X) if y is None else model.fit(X, y)
         return self._model
 
