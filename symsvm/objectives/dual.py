@@ -133,7 +133,7 @@ class KernelDual(Objective):
                 f"program must be a QuadraticProgram such as QuadraticProgram.c_svc(y, C), got {program!r}."
             )
         check_kernel(kernel)
-        checked: Any = _sparse_points(X) if hasattr(X, "tocsr") else points(X)
+        checked: Any = _sparse_points(X) if hasattr(X, "tocsr") else points(cast("ArrayLike", X))
         kernel.check_points(checked)
         if checked.shape[0] != program.m:
             raise ValueError(
