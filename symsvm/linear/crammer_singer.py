@@ -1,37 +1,168 @@
-"""The solver of Crammer and Singer's machine, k classes in one problem, linear, with the l2 penalty.
+"""The multi-class machine of Crammer and Singer, k classes in one problem, linear, with the l2 penalty.
 
-The problem is in `symsvm.linear.classes_problem`. The solver goes over the points in random order. With the others
-fixed, and A = |x_i|^2 + s^2, B = G - A z_i, the best z_im is min(c_im, (beta - B_m) / A), where sorting gives the beta
-with sum_m z_im = 0. A class whose z_im is at its bound and whose G_im is less than the others' rests for that point
-(Keerthi, Sundararajan, Chang, Hsieh and Lin, A sequential dual method for large scale multi-class linear SVMs, 2008).
-Once the gap is small, steps on the face of the point follow on every few passes; see `symsvm.linear.face`.
+::
+
+    (P)   minimise  1/2 sum_m |u_m|^2 + sum_i C_i max_m (e_im + f_im - f_i,y_i),      f_im = x_i.w_m + s b_m,
+
+e_im = 1 for m != y_i, else 0. In the dual, u_m = sum_i z_im (x_i, s) and ::
+
+    minimise  1/2 sum_m |u_m|^2 + sum_im e_im z_im    subject to    z_im <= C_i where m = y_i, else 0,  sum_m z_im = 0.
+
+With G_im = e_im + f_im at u = u(z), the gap is a sum of terms that are at least 0, ::
+
+    P - D = sum_i sum_m (c_im - z_im) (max_m G_im - G_im)            c_im the bound of z_im,
+
+and z is optimal when max_m G_im <= G_im wherever z_im is below its bound; the violation is how far that fails.
+
+The solver is a dual coordinate descent over the points in random order. With the others fixed, and A = |x_i|^2 + s^2,
+B = G - A z_i, the best z_im is min(c_im, (beta - B_m) / A), where sorting gives the beta with sum_m z_im = 0. A class
+is shrunk (skipped) for a point if its z_im is at its bound and its G_im is less than the others' (Keerthi,
+Sundararajan, Chang, Hsieh and Lin, A sequential dual method for large scale multi-class linear SVMs, 2008). Once the
+gap is small, passes alternate with subspace minimisation, see `symsvm.linear.subspace`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
 from symsvm._lib.validation import count, number
-from symsvm.linear.classes_problem import ClassesProblem
-from symsvm.linear.coordinate_descent import _random
-from symsvm.linear.face import close, face_descent
-from symsvm.linear.linear_solution import LinearSolution, follow
-from symsvm.linear.rows import FAST, Rows
-from symsvm.linear.solve_linear import checked_C
+from symsvm.linear.coordinate_descent import random_below, random_state
+from symsvm.linear.linear_problem import Measure
+from symsvm.linear.rows import LOOP, Rows
+from symsvm.linear.solve_linear import LinearSolution, as_rows, check_C, run_stages
+from symsvm.linear.subspace import minimize_free_classes, restore_zero_sum
+from symsvm.objectives.certificate import Certificate
 from symsvm.solvers.program import check_run_arguments
 
-__all__ = ["solve_crammer_singer"]
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
 
-VISITS = 10  # to each point, on average, between two looks at the whole problem
-NEAR = 1e-3  # the gap, as a share of P, below which the descent on a face follows on that
-SLOW = 0.5  # the share of the gap that is left by passes that are slow: the same
-FACE = 60  # iterations on a face
-LAST = 20  # descents on a face until the end is given up
-_LOOP = {"cache": True, "nogil": True, **FAST}
+    from numpy.typing import ArrayLike
+    from scipy.sparse import sparray, spmatrix
+
+    from symsvm._lib.types import Array
+    from symsvm.solvers.solution import Callback
+
+__all__ = ["ClassesProblem", "solve_crammer_singer"]
+
+CLASS_VISITS = 10  # visits to each point, on average, between two evaluations of the whole problem
+# Subspace minimisation follows passes
+SMALL_GAP = 1e-3  # that reach this gap, as a share of P,
+SLOW_PASSES = 0.5  # or that leave more than this share of the gap.
+SUBSPACE_ITERATIONS, SUBSPACE_RESIDUAL = 60, 0.03  # iterations, and the share of the residual at which it ends
+FINAL_ROUNDS = 20  # rounds of subspace minimisation and passes towards machine precision
+ROUNDING = 1e-13  # a violation of this size, relative to the values, counts as 0
 
 
-@njit(**_LOOP)
-def _scores(values, points, s, U, classes, G):
-    """G_a += sum_j x_j U_jm + s U_dm for the classes m = classes_a."""
+@njit(**LOOP)
+def _all_scores(flat, dense, s, U, F):
+    """Set F = [X s]U."""
+    values, points, begins = flat
+    last, k = U.shape[0] - 1, U.shape[1]
+    for i in range(F.shape[0]):
+        out = F[i]
+        for m in range(k):
+            out[m] = s * U[last, m]
+        row = slice(begins[i], begins[i + 1])
+        x, p = values[row], points if dense else points[row]
+        for l in range(len(x)):
+            v, at = float(x[l]), U[p[l]]
+            for m in range(k):
+                out[m] += v * at[m]
+
+
+@njit(**LOOP)
+def _combine(flat, dense, s, Z, U):
+    """Set U = [X s]'Z."""
+    values, points, begins = flat
+    last, k = U.shape[0] - 1, U.shape[1]
+    U[:] = 0.0
+    for i in range(Z.shape[0]):
+        z, some = Z[i], False
+        for m in range(k):
+            some |= z[m] != 0
+        if some:
+            row = slice(begins[i], begins[i + 1])
+            x, p = values[row], points if dense else points[row]
+            for l in range(len(x)):
+                v, at = float(x[l]), U[p[l]]
+                for m in range(k):
+                    at[m] += v * z[m]
+            for m in range(k):
+                U[last, m] += s * z[m]
+
+
+@njit(**LOOP)
+def _assess(F, y, C, Z):
+    """Return sum C_i max(...), sum e z, the gap as the sum of its terms, and the largest violation, at F = [X s]u."""
+    n, k = Z.shape
+    loss = linear = gap = worst = 0.0
+    for i in range(n):
+        if C[i] == 0:
+            continue
+        top = F[i, y[i]]
+        for m in range(k):
+            top = max(top, F[i, m] + (0.0 if m == y[i] else 1.0))
+        loss += C[i] * (top - F[i, y[i]])
+        for m in range(k):
+            bound, G = (C[i], F[i, m]) if m == y[i] else (0.0, F[i, m] + 1.0)
+            if Z[i, m] < bound:
+                gap += (bound - Z[i, m]) * (top - G)
+                worst = max(worst, top - G)
+            if m != y[i]:
+                linear += Z[i, m]
+    return loss, linear, gap, worst
+
+
+class ClassesProblem:
+    """The problem of Crammer and Singer, for classes y = 0 .. k - 1; the module's docstring states it."""
+
+    def __init__(self, rows: Rows, y: Array, C: ArrayLike, k: int) -> None:
+        self.rows, self.k = rows, k
+        self.y = np.ascontiguousarray(y, dtype="int64")
+        self.C = np.array(np.broadcast_to(np.asarray(C, dtype="float64"), rows.n))
+        self.bounds = np.zeros((rows.n, k))
+        self.bounds[np.arange(rows.n), self.y] = self.C
+
+    def combine(self, z: Array, U: Array | None = None) -> Array:
+        """Return u = [X s]'z (d + 1, k), in U if given."""
+        U = np.empty((self.rows.d + 1, self.k)) if U is None else U
+        _combine(self.rows.flat, not self.rows.sparse, self.rows.s, z, U)
+        return U
+
+    def scores(self, u: Array, F: Array | None = None) -> Array:
+        """Return f = [X s]u (n, k), in F if given."""
+        F = np.empty((self.rows.n, self.k)) if F is None else F
+        _all_scores(self.rows.flat, not self.rows.sparse, self.rows.s, u, F)
+        return F
+
+    def measure(self, u: Array, z: Array, *, f: Array | None = None) -> tuple[Measure, Array]:
+        """Return the `Measure` of z, with u = u(z), and z."""
+        loss, linear, gap, worst = _assess(self.scores(u) if f is None else f, self.y, self.C, z)
+        half = 0.5 * float(np.einsum("ij,ij->", u, u))
+        outside = max(0.0, float(np.max(z - self.bounds)), float(np.max(np.abs(z.sum(axis=1)))))
+        return Measure(half + loss, -half - linear, gap, worst, outside), z
+
+    def certificate(self, u: Array, z: Array, tol: float) -> Certificate:
+        """Return the `Certificate` of z in float64 from the data: W = -D, optimal if the measure reaches tol."""
+        measure, z = self.measure(self.combine(z), z)
+        rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
+        status = "optimal" if measure.reaches(tol) else "feasible"
+        gap = measure.primal, measure.dual, measure.gap
+        if not np.isfinite(measure.gap):
+            status, gap = "diverged", (None, None, None)
+        elif measure.infeasibility > rounding:
+            status, gap = "infeasible", (None, None, None)
+        b = u[-1].copy() if self.rows.s else None
+        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, status, tol)
+
+
+@njit(**LOOP)
+def _class_scores(values, points, s, U, classes, G):
+    """Add sum_j x_j U_jm + s U_dm to G_a, for the classes m = classes_a."""
     last = U.shape[0] - 1
     for l in range(len(values)):
         x, row = float(values[l]), U[points[l]]
@@ -41,12 +172,12 @@ def _scores(values, points, s, U, classes, G):
         G[a] += s * U[last, classes[a]]
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory, most, visits, tol):
-    """At most `most` passes, until no violation exceeds tol; return their number and whether that was reached.
+    """Make at most `most` passes, until no violation exceeds tol; return their number and whether that was reached.
 
-    The first sizes_i of classes_i do not rest. `memory` holds the number of points that do not rest, the violation at
-    which all are called back, whether the pass began with all, and the number of visits.
+    The first sizes_i of classes_i are not shrunk. `memory` keeps the number of points that are not shrunk, the
+    violation at which all are visited again, whether the pass began with all, and the number of visits.
     """
     values, points, begins = flat
     n, k, last = len(order), Z.shape[1], U.shape[0] - 1
@@ -57,7 +188,7 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
         active, worst = int(memory[0]), 0.0
         memory[3] += active
         for q in range(active):
-            other = q + _random(state, active - q)
+            other = q + random_below(state, active - q)
             order[q], order[other] = order[other], order[q]
         q = 0
         while q < active:
@@ -69,7 +200,7 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
             mine, z = classes[i], Z[i]
             for a in range(size):
                 G[a] = 0.0 if mine[a] == own else 1.0
-            _scores(x, p, s, U, mine[:size], G)
+            _class_scores(x, p, s, U, mine[:size], G)
             top, least = -np.inf, np.inf
             for a in range(size):
                 m = mine[a]
@@ -104,7 +235,7 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
                     beta += ordered[size - 1 - r]
                     r += 1
                 beta /= r
-            else:  # a point without features: what is linear goes to a vertex
+            else:  # a point without features: its dual is linear, with the optimum at a vertex
                 beta = 0.0
             new[:] = z
             for a in range(size):
@@ -113,7 +244,7 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
                     new[m] = min(bound if m == own else 0.0, (beta - B[a]) / A[i])
                 else:
                     new[m] = bound if m == own else (-bound if m == (0 if own != 0 else 1) else 0.0)
-            close(new, own, bound)
+            restore_zero_sum(new, own, bound)
             count = 0
             for m in range(k):
                 if new[m] != z[m]:
@@ -142,93 +273,121 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
 
 
 class _Descent:
-    """The state of the passes: z, the order of the points, and which classes rest for which point."""
+    """The state of the passes: z, the order of the points, and the classes that are shrunk for each point."""
 
-    def __init__(self, problem, z, seed):
+    def __init__(self, problem: ClassesProblem, z: Array, seed: int) -> None:
         self.problem, self.z = problem, z.copy()
         self.order = np.flatnonzero(problem.C > 0).astype("uint64")
         self.classes = np.tile(np.arange(problem.k), (problem.rows.n, 1))
         self.sizes = np.empty(problem.rows.n, dtype="int64")
-        self.state = np.array([0x9E3779B97F4A7C15 ^ (seed * 2654435761 + 1)], dtype="uint64")
+        self.state = random_state(seed)
         self.memory = np.zeros(4)
-        self.wake()
+        self.unshrink()
 
-    def wake(self):
-        """Nobody rests."""
+    def unshrink(self) -> None:
+        """Visit all points and classes again."""
         self.memory[:3] = len(self.order), 1.0, 1.0
         self.sizes[:] = self.problem.k
 
-    def passes(self, most, tol):
+    def passes(self, most: float, tol: float) -> tuple[int, bool, Array]:
         """See `_passes`; return u as well."""
         p, rows = self.problem, self.problem.rows
         self.memory[1] = max(self.memory[1], tol)
-        own = p.combined(self.z), self.z, self.order, self.classes, self.sizes, self.state, self.memory
-        limits = int(min(2**40, most)), float(VISITS * len(self.order)), tol
-        done, settled = _passes(rows.flat, not rows.sparse, rows.s, rows.squares, p.y, p.C, *own, *limits)
-        return done, settled, p.combined(self.z)
+        own = p.combine(self.z), self.z, self.order, self.classes, self.sizes, self.state, self.memory
+        limits = int(min(2**40, most)), float(CLASS_VISITS * len(self.order)), tol
+        done, converged = _passes(rows.flat, not rows.sparse, rows.s, rows.squares, p.y, p.C, *own, *limits)
+        return done, converged, p.combine(self.z)
 
 
-def _descend(problem, z, *, tol, seed, most):
-    """Yield (passes and steps so far, u, z) until rounding leaves no step."""
-    descent, total, inner, last, gap = _Descent(problem, z, seed), 0, 0.5 * tol, None, np.inf
+def _descend(
+    problem: ClassesProblem, z: Array, *, tol: float, seed: int, most: float
+) -> Generator[tuple[Any, ...], Any, None]:
+    """Yield (passes and steps so far, u, z, f, converged) until rounding stops the progress."""
+    descent, total, goal, last, gap = _Descent(problem, z, seed), 0, 0.5 * tol, None, np.inf
     while True:
-        done, settled, u = descent.passes(most - total, inner)
+        done, converged, u = descent.passes(most - total, goal)
         total += done
         z = descent.z.copy()
-        measure = yield total, u, z, None, settled
-        if settled:
+        measure = yield total, u, z, None, converged
+        if converged:
             if last is not None and np.array_equal(last, z):
                 return
-            last, inner = z, 0.25 * inner
-        elif measure.gap <= NEAR * measure.primal or measure.gap > SLOW * gap:
-            u, z, f, _ = face_descent(problem, z, iterations=FACE, share=0.03)
+            last, goal = z, 0.25 * goal
+        elif measure.gap <= SMALL_GAP * measure.primal or measure.gap > SLOW_PASSES * gap:
+            u, z, f, _ = minimize_free_classes(problem, z, iterations=SUBSPACE_ITERATIONS, share=SUBSPACE_RESIDUAL)
             total += 1
             yield total, u, z, f, False
             descent.z = z.copy()
-            descent.wake()
+            descent.unshrink()
         gap = measure.gap
 
 
-def _last(problem, z):
-    """Go on until rounding leaves no step: descents on the face, and passes to correct it."""
+def _refine(problem: ClassesProblem, z: Array) -> Iterator[tuple[Any, ...]]:
+    """Continue to machine precision: subspace minimisation, and passes that correct the active set."""
     descent, total, least = _Descent(problem, z, 0), 0, np.inf
-    for _ in range(LAST):
-        u, z, f, _ = face_descent(problem, descent.z, iterations=10 * FACE, share=1e-13)
+    for _ in range(FINAL_ROUNDS):
+        u, z, f, _ = minimize_free_classes(problem, descent.z, iterations=10 * SUBSPACE_ITERATIONS, share=ROUNDING)
         total += 1
         yield total, u, z, f
-        found = problem.measure(u, z, f=f)[0].violation
-        if found <= 1e-13 * (1 + np.abs(f).max()) or (found > 0.5 * least and least < 1e-10):
+        violation = problem.measure(u, z, f=f)[0].violation
+        if violation <= ROUNDING * (1 + np.abs(f).max()) or (violation > 0.5 * least and least < 1e-10):
             return
-        least = min(found, least)
+        least = min(violation, least)
         descent.z = z.copy()
-        descent.wake()
-        done, _, u = descent.passes(np.inf, 0.1 * found)
+        descent.unshrink()
+        done, _, u = descent.passes(np.inf, 0.1 * violation)
         total += done
         yield total, u, descent.z.copy()
 
 
 def solve_crammer_singer(
-    X,
-    y,
-    C,
+    X: ArrayLike | sparray | spmatrix | Rows,
+    y: ArrayLike,
+    C: ArrayLike,
     *,
-    intercept=True,
-    intercept_scaling=1.0,
-    tol=1e-4,
-    max_iter=None,
-    time_limit=None,
-    callback=None,
-    start=None,
-    seed=0,
-):
-    """Solve the problem of Crammer and Singer and return a `LinearSolution` with w (d, k), b (k,) and dual (n, k).
+    intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    start: LinearSolution | None = None,
+    seed: int = 0,
+) -> LinearSolution:
+    """Solve the multi-class problem of Crammer and Singer.
 
     Parameters
     ----------
-    y : classes, integers 0 .. k - 1, k >= 2.
-    intercept, intercept_scaling : whether there are intercepts s b_m, which are penalised, and s.
-    For the others see `solve_linear`; tol bounds the violation and the gap as a share of P.
+    X : array_like, sparse matrix or Rows
+        The points (n, d); see `solve_linear`.
+    y : array_like of int
+        The classes 0 .. k - 1, k >= 2, one per point.
+    C : array_like
+        C_i = C times weight, a number or one per point; a point with 0 has no effect.
+    intercept : bool
+        Whether there are intercepts s b_m, which are penalised.
+    intercept_scaling : float
+        The constant feature s.
+    tol : float
+        The bound on the violation, and on the gap as a share of P.
+    max_iter : int, optional
+        The limit on passes and subspace steps.
+    time_limit : float, optional
+        The limit in seconds, checked between passes.
+    callback : callable, optional
+        A function of an `Info`; a true return value stops the run.
+    start : LinearSolution, optional
+        A solution for the same points, perhaps with another C.
+    seed : int
+        The seed of the order of the points; the same seed gives the same bits.
 
+    Returns
+    -------
+    LinearSolution
+        The solution, with w (d, k), b (k,) and dual (n, k).
+
+    Examples
+    --------
     >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]]), np.array([0, 1, 2])
     >>> solution = solve_crammer_singer(X, y, 1.0, tol=1e-8)
     >>> (X @ solution.w + solution.intercept).argmax(axis=1).tolist(), solution.certificate.status
@@ -236,25 +395,32 @@ def solve_crammer_singer(
     """
     tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
     s = number(intercept_scaling, "intercept_scaling", positive=True) if intercept else 0.0
-    rows = X if isinstance(X, Rows) and X.s == s else Rows(X.X if isinstance(X, Rows) else X, s)
-    y, C = np.asarray(y), checked_C(C, rows.n)
-    if y.shape != (rows.n,) or y.dtype.kind not in "iu" or y.min() < 0 or y.max() < 1:
-        raise ValueError(f"y must be {rows.n} integers 0 .. k - 1, one a point, of at least two classes.")
-    problem = ClassesProblem(rows, y, C, int(y.max()) + 1)
+    rows = as_rows(X, s)
+    labels = np.asarray(y)
+    if labels.shape != (rows.n,) or labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() < 1:
+        raise ValueError(f"y must be {rows.n} integers 0 .. k - 1, one per point, of at least two classes.")
+    problem = ClassesProblem(rows, labels, check_C(C, rows.n), int(labels.max()) + 1)
     z = np.zeros((rows.n, problem.k))
     if start is not None:
-        if getattr(start, "dual", None) is None or start.dual.shape != z.shape:
+        dual: Any = getattr(start, "dual", None)
+        if dual is None or dual.shape != z.shape:
             raise ValueError(f"start must be a LinearSolution with a dual of the shape {z.shape}.")
-        z = start.dual * np.divide(problem.C, start.C, out=np.zeros(rows.n), where=start.C > 0)[:, None]
+        old_C: Any = start.C
+        z = dual * np.divide(problem.C, old_C, out=np.zeros(rows.n), where=old_C > 0)[:, None]
         z[np.arange(rows.n), problem.y] = np.minimum(z[np.arange(rows.n), problem.y], problem.C)
 
     seed = count(seed, "seed")
-    stages = [("sequential dual", lambda best, most: _descend(problem, z, tol=tol, seed=seed, most=most))]
-    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
-    options["last"] = ("polish", lambda best, most: _last(problem, best[2])) if rows.small else None
-    (_, u, z_best), stopped, n_iter, trace, algorithm = follow(stages, problem.measure, **options)
+    (_, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
+        [("sequential dual", lambda best, most: _descend(problem, z, tol=tol, seed=seed, most=most))],
+        problem.measure,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        callback=callback,
+        final=("refinement", lambda best, most: _refine(problem, best[2])) if rows.is_small else None,
+    )
 
-    def certify():
+    def certify() -> Certificate:
         return problem.certificate(u, z_best, tol)
 
     b = u[-1].copy() if s else None

@@ -1,8 +1,10 @@
-"""LinearProblem: a linear support vector machine, its dual, its optimality and its gap.
+"""A linear support vector machine as an optimisation problem: its dual, its optimality conditions and its gap.
+
+::
 
     (P)   minimise  R(u) + sum_i L_i(t_i - f_i),      f = X w + s b,    u = (w, b)
 
-Every loss here is the conjugate of one family, with r = t - f, bounds lower <= 0 <= upper, D >= 0 and epsilon >= 0:
+Every loss here is the conjugate of one family, with r = t - f, bounds lower <= 0 <= upper, D >= 0 and epsilon >= 0::
 
     L(r) = max over lower <= z <= upper of   h(z) = z r - epsilon |z| - 1/2 D z^2
 
@@ -11,38 +13,47 @@ Every loss here is the conjugate of one family, with r = t - f, bounds lower <= 
     epsilon-insensitive    C max(0, |y - f| - epsilon)      t = y    -C <= z <= C      D = 0
     its square             C max(0, |y - f| - epsilon)^2    t = y                      D = 1 / (2 C)
 
-C is C_i, one a point; a point with C_i = 0 has lower = upper = 0. With v = (X'z, s sum z) the duals are
+C is C_i, one for each point; a point with C_i = 0 has lower = upper = 0. With v = (X'z, s sum z) the duals are ::
 
     l2, R = 1/2 |u|^2    maximise sum_i (t_i z_i - epsilon |z_i| - 1/2 D_i z_i^2) - 1/2 |v|^2
     l1, R = |u|_1        maximise sum_i (t_i z_i - epsilon |z_i| - 1/2 D_i z_i^2)   subject to |v_j| <= 1
 
-over lower <= z <= upper; an intercept that is not penalised has no part in R and in |v|, and brings sum z = 0. For any
-u and any feasible z the gap is a sum of terms that are at least 0,
+over lower <= z <= upper. R and the norm of v exclude an intercept that is not penalised, which adds sum z = 0. For any
+u and any feasible z the gap is a sum of terms that are at least 0::
 
     P - D = 1/2 |u - v|^2 + sum_i (L_i(r_i) - h_i(z_i))        l1: sum_j (|u_j| - u_j v_j) instead of 1/2 |u - v|^2,
 
-so it is computed without cancellation. Optimal are u = v (l1: v_j = sign u_j, |v_j| <= 1 where u_j = 0) and z_i that
-maximise h_i. The violation is how far the slope of h_i at z_i, with f = [X s] v, points into the bounds (l1: how far v
-of the unscaled z is from its condition), in units of the mean of max(0, |t_i| - epsilon): 1 for labels.
+so it is computed without cancellation. A pair (u, z) is optimal if u = v (l1: v_j = sign u_j, |v_j| <= 1 where u_j =
+0) and each z_i maximises h_i. The violation is how far the slope of h_i at z_i, with f = [X s] v, points into the
+bounds (l1: how far v of the unscaled z is from its condition), in units of the mean of max(0, |t_i| - epsilon): 1 for
+labels.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numba import njit
 
-from symsvm.linear.rows import FAST, inner
+from symsvm.linear.rows import LOOP, Rows, inner
 from symsvm.objectives.certificate import Certificate
 
-__all__ = ["LOSSES", "LinearProblem", "Measure", "slopes"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
+    from symsvm._lib.types import Array
+
+__all__ = ["LOSSES", "LinearProblem", "Loss", "Measure", "loss_derivatives"]
+
+Loss: TypeAlias = Literal["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
-_LOOP = {"cache": True, "nogil": True, **FAST}
 
 
-@njit(**_LOOP)
-def slopes(r, z, psi, D, lower, upper, epsilon):
-    """z_i = argmax h_i = L'(r_i), psi_i = L''(r_i) and sum L, for the squared losses."""
+@njit(**LOOP)
+def loss_derivatives(r, z, psi, D, lower, upper, epsilon):
+    """Set z_i = argmax h_i = L'(r_i) and psi_i = L''(r_i), and return sum L; for the squared losses."""
     total = 0.0
     for i in range(len(r)):
         z[i] = psi[i] = 0.0
@@ -55,9 +66,9 @@ def slopes(r, z, psi, D, lower, upper, epsilon):
     return total
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def _assess(t, f, fv, z, D, lower, upper, epsilon):
-    """sum L, sum (t z - epsilon |z| - 1/2 D z^2), sum (L - h), and the largest violation at fv = [X s] v."""
+    """Return sum L, sum (t z - epsilon |z| - 1/2 D z^2), sum (L - h), and the largest violation at fv = [X s] v."""
     loss = dual = excess = worst = 0.0
     for i in range(len(t)):
         if lower[i] == upper[i]:
@@ -79,9 +90,9 @@ def _assess(t, f, fv, z, D, lower, upper, epsilon):
     return loss, dual, excess, worst
 
 
-@njit(**_LOOP)
-def _sizes(reg, u, v):
-    """sum reg u^2, sum reg v^2 and sum reg (u - v)^2, and whether u = v where reg is not 0."""
+@njit(**LOOP)
+def _regularisers(reg, u, v):
+    """Return sum reg u^2, sum reg v^2, sum reg (u - v)^2, and whether u = v where reg is not 0."""
     a = b = c = 0.0
     same = True
     for j in range(len(u)):
@@ -103,26 +114,46 @@ class Measure:
     violation: float
     infeasibility: float
 
-    def reaches(self, tol):
+    def reaches(self, tol: float) -> bool:
         """Whether the violation and the gap, relative to P, are at most tol."""
         return self.violation <= tol and self.gap <= tol * self.primal
 
 
 class LinearProblem:
-    """A linear support vector machine; see the head of this file.
+    """A linear support vector machine; the module's docstring states the problem.
 
     Parameters
     ----------
-    rows : the points, with the constant feature s.
-    y : labels -1 and +1, or targets.
-    C : a number or one a point, at least 0.
-    loss, penalty : one of `LOSSES`; "l2" or "l1".
-    free : whether the intercept is not penalised.
+    rows : Rows
+        The points, with the constant feature s.
+    y : array_like
+        Labels -1 and +1, or targets.
+    C : array_like
+        A number, or one for each point, at least 0.
+    loss : str
+        One of `LOSSES`.
+    penalty : {"l2", "l1"}
+        The regulariser R.
+    epsilon : float
+        The half width of the tube of the insensitive losses.
+    free : bool
+        Whether the intercept is not penalised.
     """
 
-    def __init__(self, rows, y, C, *, loss, penalty="l2", epsilon=0.0, free=False):
+    def __init__(
+        self,
+        rows: Rows,
+        y: ArrayLike,
+        C: ArrayLike,
+        *,
+        loss: Loss,
+        penalty: Literal["l2", "l1"] = "l2",
+        epsilon: float = 0.0,
+        free: bool = False,
+    ) -> None:
         n = rows.n
-        self.rows, self.loss, self.penalty, self.free = rows, loss, penalty, free
+        self.rows, self.penalty, self.free = rows, penalty, free
+        self.loss: Loss = loss
         self.t = np.ascontiguousarray(y, dtype="float64")
         self.C = np.array(np.broadcast_to(np.asarray(C, dtype="float64"), n))
         self.squared = loss.startswith("squared")
@@ -136,12 +167,12 @@ class LinearProblem:
         self.lower, self.upper = -most, most.copy()
         if self.classifies:
             self.lower[self.t > 0], self.upper[self.t < 0] = 0.0, 0.0
-        self.reg = np.ones(rows.d + 1)  # what R weighs
+        self.reg = np.ones(rows.d + 1)  # the weights of R
         if free:
             self.reg[-1] = 0.0
         self.unit = self._unit()
 
-    def _unit(self):
+    def _unit(self) -> float:
         if self.classifies:
             return 1.0
         t = self.t[self.used]
@@ -150,15 +181,25 @@ class LinearProblem:
         return float(np.maximum(np.abs(t) - self.epsilon, 0.0).mean()) or float(np.abs(t).max()) or 1.0
 
     @property
-    def parts(self):
+    def loss_parameters(self) -> tuple[Array, Array, Array, float]:
         """D, lower, upper and epsilon, as the compiled loops take them."""
         return self.D, self.lower, self.upper, self.epsilon
 
-    def balanced(self, z):
-        """z with sum z = 0 where the intercept is free.
+    def balance(self, z: Array) -> Array:
+        """Return z with sum z = 0 if the intercept is free, else z itself.
 
-        What lies between 0 and a bound gives way in proportion to its room, so that what is at a bound stays there; if
-        that does not do, or there are no bounds, the greater of the two signs is scaled down.
+        Variables between 0 and a bound move in proportion to their distance from it, and those at a bound stay there.
+        If that is not enough, or there are no bounds, the variables of the sign with the larger sum are scaled down.
+
+        Parameters
+        ----------
+        z : ndarray
+            A vector within its bounds.
+
+        Returns
+        -------
+        ndarray
+            The balanced vector.
         """
         excess = float(z.sum()) if self.free else 0.0
         if excess == 0:
@@ -172,19 +213,36 @@ class LinearProblem:
         more = float(z[sign * z > 0].sum())
         return np.where(sign * z > 0, z * ((more - excess) / more), z)
 
-    def measure(self, u, z, *, f=None):
-        """Measure the pair (u, z), z within its bounds; f = [X s] u if it is known. Return (Measure, z as used).
+    def measure(self, u: Array, z: Array, *, f: Array | None = None) -> tuple[Measure, Array]:
+        """Measure how far a pair (u, z) is from the optimum.
 
-        z is balanced for a free intercept and, for l1, scaled to |v| <= 1, so that it is feasible.
+        First z becomes feasible: it is balanced for a free intercept and, for l1, scaled so that no entry of v
+        exceeds 1.
+
+        Parameters
+        ----------
+        u : ndarray
+            The weights (w, b).
+        z : ndarray
+            The dual vector, within its bounds.
+        f : ndarray, optional
+            The values [X s] u, if they are known.
+
+        Returns
+        -------
+        measure : Measure
+            The objectives, the gap and the violations.
+        z : ndarray
+            The feasible z.
         """
         rows, reg = self.rows, self.reg
         f = rows.product(u) if f is None else f
-        z = self.balanced(z)
+        z = self.balance(z)
         v = rows.transposed(z)
         if self.penalty == "l2":
-            of_u, of_v, apart, same = _sizes(reg, u, v)
-            fv = f if same else rows.product(np.where(reg > 0, v, u))  # a free intercept is u's own
-            loss, dual, excess, worst = _assess(self.t, f, fv, z, *self.parts)
+            of_u, of_v, apart, same = _regularisers(reg, u, v)
+            fv = f if same else rows.product(np.where(reg > 0, v, u))  # with the free intercept of u
+            loss, dual, excess, worst = _assess(self.t, f, fv, z, *self.loss_parameters)
             primal, dual = 0.5 * of_u + loss, dual - 0.5 * of_v
             gap = 0.5 * apart + excess
             worst /= self.unit
@@ -192,7 +250,7 @@ class LinearProblem:
             worst = float(np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0))))
             scale = min(1.0, 1.0 / max(float(np.max(reg * np.abs(v))), 1e-300))
             z, v = scale * z, scale * v
-            loss, dual, excess, _ = _assess(self.t, f, f, z, *self.parts)
+            loss, dual, excess, _ = _assess(self.t, f, f, z, *self.loss_parameters)
             primal = inner(reg, np.abs(u)) + loss
             gap = inner(reg, np.maximum(np.abs(u) - u * v, 0.0)) + excess
         outside = float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
@@ -200,30 +258,59 @@ class LinearProblem:
             outside = max(outside, abs(float(z.sum())))
         return Measure(primal, dual, gap, float(worst), outside), z
 
-    def judged(self, u, z, f):
-        """P, the gap and the violation as `measure` has them, where u is known to be v of z, f = [X s] u, R has all."""
-        loss, _, excess, worst = _assess(self.t, f, f, z, *self.parts)
+    def measure_dual(self, u: Array, z: Array, f: Array) -> tuple[float, float, float]:
+        """Return P, the gap and the violation, as `measure` computes them, where u = v and the intercept is in R.
+
+        Parameters
+        ----------
+        u : ndarray
+            The weights v of z.
+        z : ndarray
+            The dual vector.
+        f : ndarray
+            The values [X s] u.
+
+        Returns
+        -------
+        tuple of float
+            P, the gap and the violation.
+        """
+        loss, _, excess, worst = _assess(self.t, f, f, z, *self.loss_parameters)
         return 0.5 * inner(u, u) + loss, excess, worst / self.unit
 
-    def certificate(self, u, z, tol):
-        """The `Certificate` of the pair (u, z) in float64 from the data: W = -D, optimal if the measure reaches tol.
+    def certificate(self, u: Array, z: Array, tol: float) -> Certificate:
+        """Return the certificate of a pair (u, z), computed in float64 from the data, with W = -D.
 
-        For l1, z = L'(r) at u is taken: the one that is returned has been scaled.
+        For l1 it uses z = L'(r) at u, since the z of a solution has been scaled.
+
+        Parameters
+        ----------
+        u : ndarray
+            The weights (w, b).
+        z : ndarray
+            The dual vector.
+        tol : float
+            The tolerance below which violation and relative gap make the pair optimal.
+
+        Returns
+        -------
+        Certificate
+            The certificate.
         """
         if self.penalty == "l1":
             z = np.empty(self.rows.n)
-            slopes(self.t - self.rows.product(u), z, np.empty(self.rows.n), *self.parts)
+            loss_derivatives(self.t - self.rows.product(u), z, np.empty(self.rows.n), *self.loss_parameters)
         measure, z = self.measure(u, z)
         values = measure.primal, measure.dual, measure.gap, measure.violation
         b = float(u[-1]) if self.rows.s else None
         rounding = 8 * np.finfo("float64").eps * np.sqrt(len(z)) * float(np.abs(z).sum()) if self.free else 0.0
         if not np.isfinite(values).all():
-            word = "diverged"
+            status = "diverged"
         elif measure.infeasibility > rounding:
-            word = "infeasible"
+            status = "infeasible"
         else:
-            word = "optimal" if measure.reaches(tol) else "feasible"
+            status = "optimal" if measure.reaches(tol) else "feasible"
         gap = measure.primal, measure.dual, measure.gap
-        if word in ("diverged", "infeasible"):
+        if status in ("diverged", "infeasible"):
             gap = None, None, None
-        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, word, tol)
+        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, status, tol)

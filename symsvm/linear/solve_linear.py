@@ -1,4 +1,6 @@
-"""solve_linear: large linear support vector machines by the algorithm that suits loss, penalty and shape.
+"""The solver of large linear support vector machines: the choice of algorithms, their run, and `LinearSolution`.
+
+::
 
     (P)   minimise  R(w, b) + sum_i C_i loss(y_i, x_i.w + s b)
 
@@ -9,152 +11,359 @@
     l2       hinge, epsilon-insens.     min(n, d) <= 1000          coordinate descent; if it is slow, the interior-point
                                                                    method: exact, whatever C is; at once if b is free
     l2       hinge, epsilon-insens.     both larger                coordinate descent, with multipliers for a free b, in
-                                                                   turn with conjugate gradients on the face of z
+                                                                   turn with subspace minimisation
     l1       squared                    d <= 500                   Newton with a quadratic model of d features
     l1       squared                    d > 500                    the same for sets of features, while they are few;
                                                                    then coordinate descent over the columns
 
 `tol` bounds both the largest violation of the optimality conditions, in the unit of margins (of targets: of their mean
 size), and the gap P - D as a share of P; see `symsvm.linear.linear_problem`. LIBLINEAR compares the same violation with
-its tolerance in the dual; Newton's method goes on until LIBLINEAR's condition on the gradient holds as well.
+its tolerance in the dual; Newton's method continues until LIBLINEAR's condition on the gradient holds as well.
 """
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from symsvm._lib.validation import choice, count, number
-from symsvm.linear.coordinate_descent import descend, descend_free
-from symsvm.linear.interior_point import INTERIOR, interior_point
-from symsvm.linear.linear_problem import LOSSES, LinearProblem
-from symsvm.linear.linear_solution import LinearSolution, follow
-from symsvm.linear.newton import FORMED, newton
-from symsvm.linear.polish import polish
+from symsvm.linear.coordinate_descent import coordinate_descent, multiplier_descent
+from symsvm.linear.interior_point import MAX_INTERIOR, interior_point, refine_active_set
+from symsvm.linear.l1_penalty import column_descent, proximal_newton, working_sets
+from symsvm.linear.linear_problem import LOSSES, LinearProblem, Loss, Measure
+from symsvm.linear.primal_newton import MAX_FORMED, primal_newton
 from symsvm.linear.rows import Rows
-from symsvm.linear.sparse_weights import column_descent, proximal_newton
-from symsvm.linear.working_sets import working_sets
+from symsvm.solvers.convergence import warn_not_converged
 from symsvm.solvers.program import check_run_arguments
+from symsvm.solvers.solution import Info, collect_trace
 
-__all__ = ["solve_linear"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from scipy.sparse import sparray, spmatrix
 
-SLOW = 100  # visits to each point after which coordinate descent makes way, where something else can follow
+    from symsvm._lib.types import Array
+    from symsvm.objectives.certificate import Certificate
+    from symsvm.solvers.solution import Callback
+
+__all__ = ["LinearSolution", "as_rows", "check_C", "run_stages", "solve_linear"]
+
+SLOW_VISITS = 100  # visits to each point after which coordinate descent ends where another algorithm can follow
+MAX_IDLE = 50  # evaluations without a better gap, violation, D or P after which a stage ends
+
+Points: TypeAlias = Iterator[tuple[Any, ...]]
+Best: TypeAlias = tuple[Measure, np.ndarray, np.ndarray]
+Stage: TypeAlias = tuple[str, Callable[..., Points]]
 
 
-def solve_linear(
-    X,
-    y,
-    C,
-    *,
-    loss,
-    penalty="l2",
-    epsilon=0.0,
-    intercept=True,
-    penalize_intercept=True,
-    intercept_scaling=1.0,
-    tol=1e-4,
-    max_iter=None,
-    time_limit=None,
-    callback=None,
-    start=None,
-    seed=0,
-):
-    """Minimise R(w, b) + sum_i C_i loss(y_i, x_i.w + s b) and return a `LinearSolution`; see the head of this file.
+@dataclass(frozen=True)
+class LinearSolution:
+    """A linear model, the result of a run.
 
     Parameters
     ----------
-    X : (n, d), dense or sparse (CSR is read as it is), float32 or float64; or `Rows`, made before for many runs.
-    y : labels -1 and +1 for the hinge losses, targets for the others.
-    C : C_i = C times weight, a number or one a point; a point of 0 has no part.
-    loss : "hinge", "squared_hinge", "epsilon_insensitive" or "squared_epsilon_insensitive".
-    penalty : "l2", R = 1/2 |w|^2, or "l1", R = |w|_1 (squared losses only).
-    epsilon : the tube of the insensitive losses.
-    intercept, penalize_intercept, intercept_scaling : whether there is b, whether it is in R as a weight is, and s.
-    tol : see the head of this file.
-    max_iter, time_limit : the most passes or Newton steps, and the most seconds, looked at between passes.
-    callback : a function of an `Info`; a true return value stops the run.
-    start : a `LinearSolution` of the same points, perhaps for another C, or u = (w, b), or w.
-    seed : of the order of the points; the same seed gives the same bits.
+    w : ndarray
+        The weights (d,), or (d, k) for k classes at once.
+    b : float, ndarray or None
+        The weight of the constant feature s, so that f(x) = x.w + s b; None without an intercept. See `intercept`.
+    dual : ndarray or None
+        The dual vector z (n,), or (n, k), feasible, that the certificate uses.
+    stopped : str
+        Why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt` or `stalled` (no further progress at
+        float64 precision).
+    n_iter : int
+        The number of passes over the points and of Newton steps.
+    trace : dict of ndarray
+        One entry for each evaluation of the whole problem: `iteration`, `seconds`, `W` = -D, `violation`, `gap`.
+    algorithm : str
+        The algorithms that ran, in order: "coordinate descent", "newton", "interior point", ...
+    certify : callable
+        Returns the certificate.
+    s : float
+        The constant feature.
+    C : ndarray or None
+        The costs C_i of the points.
+    """
 
+    w: np.ndarray = field(repr=False)
+    b: float | np.ndarray | None
+    dual: np.ndarray | None = field(repr=False)
+    stopped: str
+    n_iter: int
+    trace: dict[str, np.ndarray] = field(repr=False)
+    algorithm: str
+    certify: Callable[[], Certificate] = field(repr=False)
+    s: float = 1.0
+    C: np.ndarray | None = field(default=None, repr=False)
+
+    @functools.cached_property
+    def certificate(self) -> Certificate:
+        """The `Certificate` in float64, computed from the data, w, b and the dual vector when it is first read."""
+        return self.certify()
+
+    @property
+    def intercept(self) -> float | np.ndarray:
+        """The constant s b of f(x) = x.w + s b; 0 without an intercept."""
+        return 0.0 if self.b is None else self.s * self.b
+
+
+def run_stages(
+    stages: Sequence[Stage],
+    measure: Callable[..., tuple[Measure, Array]],
+    *,
+    tol: float,
+    max_iter: int | None,
+    time_limit: float | None,
+    callback: Callback | None,
+    final: Stage | None = None,
+) -> tuple[Best, str, int, dict[str, Array], str]:
+    """Run stages one after the other until a point reaches tol.
+
+    A stage is a name and a function of the best point so far and of the iterations left. The function returns a
+    generator of (iterations, u, z[, f[, whether the stage's own criterion is met]]), to which the `Measure` of each
+    point is sent. The best point is the one with the least gap. `final` continues from a point that reaches tol; its
+    points count where neither gap nor violation grows. A warning tells of a run that ends before tol.
+
+    Parameters
+    ----------
+    measure : a function of (u, z, f=) that returns the `Measure` and the feasible z.
+
+    Returns
+    -------
+    The best (measure, u, z), why the run stopped, the iterations, the trace and the names of the stages.
+    """
+    began, infos, names, total = time.perf_counter(), [], [], 0
+    best: Best | None = None
+    stopped = ended = None
+    before = 0
+    most = np.inf if max_iter is None else max_iter
+
+    def evaluate(point: tuple[Any, ...]) -> tuple[Measure, tuple[Array, Array], bool, str | None]:
+        """Return the `Measure`, (u, z), whether the stage's criterion is met, and the limit or callback that stops."""
+        done, u, z, *more = point
+        found, z = measure(u, z, f=more[0] if more else None)
+        info = Info(before + int(done), time.perf_counter() - began, -found.dual, found.violation, found.gap)
+        infos.append(info)
+        late = time_limit is not None and info.seconds >= time_limit
+        return found, (u, z), all(more[1:]), "time_limit" if late else _call(callback, info)
+
+    try:
+        for name, stage in stages:
+            before = total
+            names.append(name)
+            points, found, low, idle = stage(best, most - total), None, None, 0
+            while (point := _next_point(points, found)) is not None:
+                found, pair, converged, ended = evaluate(point)
+                total = infos[-1].iteration
+                if best is None or found.gap < best[0].gap or found.reaches(tol):
+                    best = found, *pair
+                end = "max_iter" if total >= most else ended
+                stopped = "tol" if found.reaches(tol) and converged else end
+                new = np.array([found.gap, found.violation, -found.dual, found.primal])
+                better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
+                idle, low = 0 if better else idle + 1, new if low is None else np.fmin(low, new)
+                if stopped or idle >= MAX_IDLE:
+                    break
+            if stopped:
+                break
+        if stopped == "tol" and final is not None and ended is None:
+            before = total
+            names.append(final[0])
+            for point in final[1](best, most - total):
+                found, pair, _, ended = evaluate(point)
+                assert best is not None
+                if found.gap <= best[0].gap and found.violation <= best[0].violation:
+                    best = found, *pair
+                if ended or infos[-1].iteration >= most:
+                    break
+            total = infos[-1].iteration
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        stopped = stopped or "interrupt"
+    assert best is not None
+    stopped = stopped or "stalled"
+    if stopped != "tol":
+        last = best[0]
+        relative = last.gap / last.primal if last.primal > 0 else np.inf
+        reached = f"a relative gap of {relative:.2g} and a violation of {last.violation:.2g}, where tol={tol:g}"
+        warn_not_converged(stopped, total, reached, ["Scale the features, lower C or allow more iterations."])
+    return best, stopped, total, collect_trace(infos), ", ".join(names)
+
+
+def _call(callback: Callback | None, info: Info) -> str | None:
+    """Return "callback" if the callback stops the run, "interrupt" after a Ctrl-C in it, else None."""
+    try:
+        return "callback" if callback is not None and callback(info) else None
+    except KeyboardInterrupt:
+        return "interrupt"
+
+
+def _next_point(points: Any, measure: Measure | None) -> tuple[Any, ...] | None:
+    """Return the next point of a stage, to which the measure of the last one is sent; None at its end."""
+    try:
+        return points.send(measure)
+    except StopIteration:
+        return None
+
+
+def solve_linear(
+    X: ArrayLike | sparray | spmatrix | Rows,
+    y: ArrayLike,
+    C: ArrayLike,
+    *,
+    loss: Loss,
+    penalty: Literal["l2", "l1"] = "l2",
+    epsilon: float = 0.0,
+    intercept: bool = True,
+    penalize_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    start: LinearSolution | ArrayLike | None = None,
+    seed: int = 0,
+) -> LinearSolution:
+    """Minimise R(w, b) + sum_i C_i loss(y_i, x_i.w + s b); the module's docstring states the problem and `tol`.
+
+    Parameters
+    ----------
+    X : array_like, sparse matrix or Rows
+        The points (n, d), float32 or float64; CSR is not copied. `Rows` serve many runs.
+    y : array_like
+        Labels -1 and +1 for the hinge losses, targets for the others.
+    C : array_like
+        C_i = C times weight, a number or one per point; a point with 0 has no effect.
+    loss : {"hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"}
+        The loss.
+    penalty : {"l2", "l1"}
+        R is half the squared norm of w ("l2") or the sum of its absolute values ("l1", for squared losses only).
+    epsilon : float
+        The half width of the tube of the insensitive losses.
+    intercept : bool
+        Whether there is an intercept s b.
+    penalize_intercept : bool
+        Whether R includes b.
+    intercept_scaling : float
+        The constant feature s.
+    tol : float
+        The bound on the violation, and on the gap as a share of P.
+    max_iter : int, optional
+        The limit on passes and Newton steps.
+    time_limit : float, optional
+        The limit in seconds, checked between passes.
+    callback : callable, optional
+        A function of an `Info`; a true return value stops the run.
+    start : LinearSolution or array_like, optional
+        A solution for the same points, perhaps with another C; or u = (w, b), or w.
+    seed : int
+        The seed of the order of the points; the same seed gives the same bits.
+
+    Returns
+    -------
+    LinearSolution
+        The weights, with their certificate.
+
+    Examples
+    --------
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
     >>> solution = solve_linear(X, y, 10.0, loss="hinge", penalize_intercept=False, tol=1e-8)
     >>> solution.w.round(4).tolist(), round(solution.b, 4), solution.certificate.status
     ([1.3333], 0.3333, 'optimal')
     """
     tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
-    choice(loss, "loss", LOSSES), choice(penalty, "penalty", ("l2", "l1"))
+    choice(loss, "loss", LOSSES)
+    choice(penalty, "penalty", ("l2", "l1"))
     s = number(intercept_scaling, "intercept_scaling", positive=True) if intercept else 0.0
     if penalty == "l1" and not loss.startswith("squared"):
         raise ValueError(f"penalty 'l1' needs a squared loss, got {loss!r}; use 'squared_hinge' or penalty 'l2'.")
     if number(epsilon, "epsilon") < 0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
-    rows = X if isinstance(X, Rows) and X.s == s else Rows(X.X if isinstance(X, Rows) else X, s)
-    y, C = checked_targets(y, rows.n, signs=loss.endswith("hinge")), checked_C(C, rows.n)
+    rows = as_rows(X, s)
+    targets, costs = _check_targets(y, rows.n, signs=loss.endswith("hinge")), check_C(C, rows.n)
     free = bool(intercept) and not penalize_intercept
-    problem = LinearProblem(rows, y, C, loss=loss, penalty=penalty, epsilon=epsilon, free=free)
+    problem = LinearProblem(rows, targets, costs, loss=loss, penalty=penalty, epsilon=epsilon, free=free)
     u, z = _start(problem, start)
-    stages = _stages(problem, u, z, tol, count(seed, "seed"))
-    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback}
-    options["last"] = ("polish", lambda best, most: _last(problem, *best[1:])) if rows.small else None
-    (_, u, z), stopped, n_iter, trace, algorithm = follow(stages, problem.measure, **options)
+    (_, u, z), stopped, n_iter, trace, algorithm = run_stages(
+        _stages(problem, u, z, tol, count(seed, "seed")),
+        problem.measure,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        callback=callback,
+        final=("refinement", lambda best, most: _refine(problem, *best[1:])) if rows.is_small else None,
+    )
     b = float(u[-1]) if s else None
 
-    def certify():
+    def certify() -> Certificate:
         return problem.certificate(u, z, tol)
 
     return LinearSolution(u[:-1].copy(), b, z, stopped, n_iter, trace, algorithm, certify, s, problem.C)
 
 
-def _stages(problem, u, z, tol, seed):
-    """The algorithms for a problem, in order, as `follow` takes them."""
+def _stages(problem: LinearProblem, u: Array, z: Array, tol: float, seed: int) -> list[Stage]:
+    """Return the algorithms for a problem, in order."""
     n, d = problem.rows.n, problem.rows.d
 
-    def newtons(best, most):
-        return newton(problem, u if best is None else best[1], tol=tol)
+    def newton(best: Best | None, most: float) -> Points:
+        return primal_newton(problem, u if best is None else best[1], tol=tol)
 
-    def descent(best, most, visits=np.inf):
-        return descend(problem, z, tol=tol, seed=seed, most=most, visits=visits)
+    def descent(best: Best | None, most: float, visits: float = np.inf) -> Points:
+        return coordinate_descent(problem, z, tol=tol, seed=seed, most=most, visits=visits)
 
-    def interior(best, most):
+    def interior(best: Best | None, most: float) -> Points:
         return interior_point(problem)
 
+    def refinement(best: Best | None, most: float) -> Points:
+        assert best is not None
+        return refine_active_set(problem, *best[1:])
+
     if problem.penalty == "l1":
-        if d <= FORMED:
+        if d <= MAX_FORMED:
             return [("proximal newton", lambda best, most: proximal_newton(problem, u))]
 
-        def columns(best, most):
+        def columns(best: Best | None, most: float) -> Points:
+            assert best is not None
             return column_descent(problem, best[1], tol=tol, seed=seed, most=most)
 
         return [("working sets", lambda best, most: working_sets(problem, u)), ("column descent", columns)]
     if problem.squared:
         if n >= d or problem.free:
-            return [("newton", newtons)]
-        return [("coordinate descent", lambda best, most: descent(best, most, 3 * SLOW)), ("newton", newtons)]
-    if min(n, d) <= INTERIOR:
-        exact = [("interior point", interior), ("polish", lambda best, most: polish(problem, *best[1:]))]
+            return [("newton", newton)]
+        return [("coordinate descent", lambda best, most: descent(best, most, 3 * SLOW_VISITS)), ("newton", newton)]
+    if min(n, d) <= MAX_INTERIOR:
+        exact = [("interior point", interior), ("refinement", refinement)]
         if problem.free:
             return exact
-        return [("coordinate descent", lambda best, most: descent(best, most, SLOW)), *exact]
+        return [("coordinate descent", lambda best, most: descent(best, most, SLOW_VISITS)), *exact]
     if problem.free:
         b = float(u[-1])
-        return [("multipliers", lambda best, most: descend_free(problem, z, b, tol=tol, seed=seed, most=most))]
+        return [("multipliers", lambda best, most: multiplier_descent(problem, z, b, tol=tol, seed=seed, most=most))]
     return [("coordinate descent", descent)]
 
 
-def _last(problem, u, z):
-    """Go on until rounding leaves no step: for problems so small that nobody waits for it."""
+def _refine(problem: LinearProblem, u: Array, z: Array) -> Points:
+    """Continue to machine precision, which takes milliseconds for a small problem."""
     if problem.penalty == "l1":
-        yield from proximal_newton(problem, u) if problem.rows.d <= FORMED else working_sets(problem, u)
+        yield from proximal_newton(problem, u) if problem.rows.d <= MAX_FORMED else working_sets(problem, u)
     elif problem.squared:
-        yield from newton(problem, u, tol=0.0)
-    elif not (yield from polish(problem, u, z)):
+        yield from primal_newton(problem, u, tol=0.0)
+    elif not (yield from refine_active_set(problem, u, z)):
         best, least = (u, z), np.inf
         for point in interior_point(problem):
             measure = problem.measure(*point[1:3])[0]
             best, least = (point[1:3], measure.violation) if measure.violation < least else (best, least)
             yield point
-        yield from polish(problem, *best)
+        yield from refine_active_set(problem, *best)
 
 
-def _start(problem, start):
-    """u and z to begin with: those of a solution, z scaled with C; or of given weights."""
+def _start(problem: LinearProblem, start: LinearSolution | ArrayLike | None) -> tuple[Array, Array]:
+    """Return the first u and z: those of a solution, with z scaled as C; or u from given weights."""
     rows = problem.rows
     u, z = np.zeros(rows.d + 1), np.zeros(rows.n)
     if start is None:
@@ -162,6 +371,7 @@ def _start(problem, start):
     if isinstance(start, LinearSolution):
         w = np.append(start.w, 0.0 if start.b is None else start.b)
         if start.dual is not None and start.dual.shape == z.shape and problem.penalty == "l2":
+            assert start.C is not None
             scale = np.divide(problem.C, start.C, out=np.zeros(rows.n), where=start.C > 0)
             z = start.dual if problem.squared else start.dual * scale
             z = np.clip(z, problem.lower, problem.upper)
@@ -175,19 +385,24 @@ def _start(problem, start):
     return u, z
 
 
-def checked_targets(y, n, *, signs):
-    """Targets, or labels -1 and +1, one a point."""
-    y = np.asarray(y, dtype="float64")
-    if y.shape != (n,) or not np.isfinite(y).all():
-        raise ValueError(f"y must be {n} finite numbers, one a point, got the shape {y.shape}.")
-    if signs and not np.isin(y, (-1.0, 1.0)).all():
+def as_rows(X: Any, s: float) -> Rows:
+    """Return X as `Rows` with the constant feature s; `Rows` that have it already are not copied."""
+    return X if isinstance(X, Rows) and X.s == s else Rows(X.X if isinstance(X, Rows) else X, s)
+
+
+def _check_targets(y: ArrayLike, n: int, *, signs: bool) -> Array:
+    """Return the targets, or labels -1 and +1, one per point; raise for others."""
+    targets = np.asarray(y, dtype="float64")
+    if targets.shape != (n,) or not np.isfinite(targets).all():
+        raise ValueError(f"y must be {n} finite numbers, one per point, got the shape {targets.shape}.")
+    if signs and not np.isin(targets, (-1.0, 1.0)).all():
         raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
-    return y
+    return targets
 
 
-def checked_C(C, n):
-    """C, a number or one a point."""
-    C = np.asarray(C, dtype="float64")
-    if C.shape not in ((), (n,)) or not (np.isfinite(C).all() and (C >= 0).all() and (C > 0).any()):
+def check_C(C: ArrayLike, n: int) -> Array:
+    """Return C, a number or one per point; raise if it is negative, infinite or 0 for all points."""
+    costs = np.asarray(C, dtype="float64")
+    if costs.shape not in ((), (n,)) or not (np.isfinite(costs).all() and (costs >= 0).all() and (costs > 0).any()):
         raise ValueError(f"C must be a positive number, or {n} numbers of at least 0 and not all 0.")
-    return C
+    return costs

@@ -18,8 +18,7 @@ from symsvm._lib.validation import choice, count, number
 from symsvm.compiler.functions import resolve_mode
 from symsvm.estimators.calibration import Calibration
 from symsvm.kernels import Kernel
-from symsvm.linear import Stream
-from symsvm.linear.linear_solution import LinearSolution
+from symsvm.linear import LinearSolution, Stream
 from symsvm.objectives.certificate import Certificate
 from symsvm.solvers.solution import Solution
 

@@ -1,0 +1,166 @@
+"""Newton's method in the weights u = (w, b), for the squared losses with the l2 penalty and any intercept.
+
+::
+
+    g = R'(u) - [X s]'z,     z = L'(r),     M = R'' + [X s]' Psi [X s],     Psi = L''(r) = 2 C_i where the loss is not 0
+
+P is piecewise quadratic: the step -M^-1 g is exact once the set of points with a loss stays the same. The slope of P
+along the step, phi'(a) = (u + a p).R''p - z(r - a q).q with q = [X s]p, is increasing, so that its zero is found with
+vectors alone. Up to 500 features M is formed and factored. Beyond, conjugate gradients with the diagonal of M solve M
+p = -g, to an accuracy that follows the norm of g (Keerthi and DeCoste, A modified finite Newton method for fast
+solution of large scale linear SVMs, 2005; Lin, Weng and Keerthi, Trust region Newton method for large-scale logistic
+regression, 2008).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+from numba import njit
+
+from symsvm.linear.linear_problem import LinearProblem, loss_derivatives
+from symsvm.linear.rows import LOOP, add, dot, inner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from symsvm._lib.types import Array
+
+__all__ = ["MAX_FORMED", "cholesky_solver", "directional_derivatives", "primal_newton"]
+
+MAX_FORMED = 500  # features up to which M is formed
+LINE_SEARCH = 1e-3  # the share of the first slope at which the line search ends
+MAX_FORCING = 0.1  # the largest relative residual of conjugate gradients
+MAX_IDLE = 3  # iterations without a lower P after which rounding has stopped the progress
+
+
+@njit(**LOOP)
+def _multiply_hessian(arrays, s, psi, p, out):
+    """Add [X s]' Psi [X s] p to out, in one pass over the rows with a loss."""
+    d = len(p) - 1
+    for i in range(len(psi)):
+        if psi[i] != 0:
+            a = psi[i] * (dot(arrays, i, p) + s * p[d])
+            add(arrays, i, a, out)
+            out[d] += s * a
+
+
+@njit(**LOOP)
+def directional_derivatives(r, q, a, D, lower, upper, epsilon):
+    """Return sum_i z_i(r - a q) q_i and sum_i psi_i q_i^2: minus the first, and the second derivative of the loss."""
+    first = second = 0.0
+    for i in range(len(r)):
+        if lower[i] < upper[i]:
+            x = r[i] - a * q[i]
+            x = x - epsilon if x > epsilon else (x + epsilon if x < -epsilon else 0.0)
+            z = min(max(x / D[i], lower[i]), upper[i])
+            if z != 0:
+                first += z * q[i]
+                second += q[i] * q[i] / D[i]
+    return first, second
+
+
+def cholesky_solver(M: Array) -> Callable[[Array], Array]:
+    """Return the function g -> -M^-1 g of a positive semi-definite M; a singular M gets a small multiple of I added."""
+    diagonal = np.maximum(np.diag(M), np.finfo("float64").tiny)
+    scale = 1 / np.sqrt(diagonal)
+    A = M * scale[:, None] * scale
+    extra = 0.0
+    while True:
+        try:
+            factor = scipy.linalg.cho_factor(A + extra * np.eye(len(A)), check_finite=False)
+            return lambda g: -scale * scipy.linalg.cho_solve(factor, scale * g, check_finite=False)
+        except np.linalg.LinAlgError:
+            extra = max(1e-14, 100 * extra)
+
+
+def _conjugate_gradients(problem: LinearProblem, psi: Array, g: Array, forcing: float) -> Array:
+    """Return -M^-1 g by conjugate gradients, to |residual| <= forcing |g| in the metric of the diagonal."""
+    rows, reg = problem.rows, problem.reg
+    diagonal = rows.curvature(psi) + reg
+    diagonal[diagonal == 0] = 1.0
+    p, residual = np.zeros(len(g)), -g
+    scaled = residual / diagonal
+    direction, product = scaled.copy(), inner(residual, scaled)
+    goal = forcing**2 * product
+    for _ in range(10 * len(g)):
+        if product <= goal or product == 0:
+            break
+        image = reg * direction
+        _multiply_hessian(rows.arrays, rows.s, psi, direction, image)
+        curvature = inner(direction, image)
+        if curvature <= 0:
+            break
+        step = product / curvature
+        p += step * direction
+        residual -= step * image
+        scaled = residual / diagonal
+        product, before = inner(residual, scaled), product
+        direction = scaled + (product / before) * direction
+    return p
+
+
+def _line_search(problem: LinearProblem, u: Array, r: Array, p: Array, q: Array) -> float:
+    """Return the a > 0 with phi'(a) = 0, to a thousandth of phi'(0)."""
+    reg = problem.reg
+    constant, linear = inner(reg * u, p), inner(reg * p, p)
+
+    def phi(a):
+        first, second = directional_derivatives(r, q, a, *problem.loss_parameters)
+        return constant + a * linear - first, linear + second
+
+    start, _ = phi(0.0)
+    low, high, a = 0.0, np.inf, 1.0
+    for _ in range(60):
+        value, curvature = phi(a)
+        if abs(value) <= LINE_SEARCH * abs(start):
+            break
+        if value < 0:
+            low = a
+        else:
+            high = a
+        trial = a - value / curvature if curvature > 0 else 2 * a
+        a = trial if low < trial < high else (0.5 * (low + high) if high < np.inf else 2 * a)
+    return a
+
+
+def primal_newton(
+    problem: LinearProblem, u: Array, *, tol: float, formed: bool | None = None
+) -> Generator[tuple[Any, ...], Any, None]:
+    """Yield (iterations so far, u, z, f, converged) until rounding stops the progress.
+
+    A point has converged if |g| <= tol |g at 0|, for labels times the share of the rarer one, as LIBLINEAR asks.
+    """
+    rows, reg = problem.rows, problem.reg
+    formed = rows.d <= MAX_FORMED if formed is None else formed
+    u, z, psi = u.copy(), np.empty(rows.n), np.empty(rows.n)
+    f = rows.product(u)
+    loss_derivatives(problem.t, z, psi, *problem.loss_parameters)
+    first = np.sqrt(inner(g0 := rows.transposed(z), g0))
+    share = min(1.0, np.mean(problem.t > 0), np.mean(problem.t < 0)) if problem.classifies else 1.0
+    least, done, idle = np.inf, 0, 0
+    while True:
+        r = problem.t - f
+        P = loss_derivatives(r, z, psi, *problem.loss_parameters) + 0.5 * inner(reg, u**2)
+        g = reg * u - rows.transposed(z)
+        norm = np.sqrt(inner(g, g))
+        yield done, u.copy(), z.copy(), f, norm <= tol * (share or 1.0) * first
+        idle = idle + 1 if not P < least else 0
+        least = min(P, least)
+        if norm == 0 or idle >= MAX_IDLE:
+            return
+        if formed:
+            M = rows.normal(psi)
+            M[np.diag_indices_from(M)] += reg
+            p = cholesky_solver(M)(g)
+        else:
+            p = _conjugate_gradients(
+                problem, psi, g, min(MAX_FORCING, np.sqrt(norm / first)) if first > 0 else MAX_FORCING
+            )
+        q = rows.product(p)
+        a = _line_search(problem, u, r, p, q)
+        u = u + a * p
+        f = rows.product(u)
+        done += 1
