@@ -96,7 +96,7 @@ def test_a_weight_of_zero_takes_a_point_out_of_the_loss():
 
 def test_fit_forgets_the_stream():
     model = streaming(warm_start=True).partial_fit(X, Y, classes=[-1, 1])
-    with pytest.raises(AttributeError, match="nobody has seen all points"):
+    with pytest.raises(AttributeError, match="not available after partial_fit, which keeps no points: use fit"):
         model.certificate_  # noqa: B018
     model.fit(X, Y)
     assert model.certificate_.status == "optimal"

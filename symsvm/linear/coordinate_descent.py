@@ -45,7 +45,7 @@ NEAR_GAP, SLOW_GAP = 0.03, 0.5  # it begins at this relative gap, or where passe
 SUBSPACE_SHARE = 1e-3  # the share of the slopes at which it ends
 SUBSPACE_TOL = 1e-3  # or the share of the tolerance
 FINAL_GAP = 1e-3  # the share of tol that the relative gap must reach
-MIN_PRODUCTS, MAX_PRODUCTS = 100, 800  # the limit on products with K: at first, doubled after a success, at most
+FIRST_PRODUCTS, MAX_PRODUCTS = 100, 800  # the limit on products with K: at first, doubled after a success, at most
 MAX_PAUSE = 4  # evaluations without it after one that did not pay, at most
 
 
@@ -147,7 +147,7 @@ class _Descent:
         self.order = np.flatnonzero(problem.used).astype("uint64")
         self.state = random_state(seed)
         self.memory = np.zeros(4)
-        self.products, self.wait, self.pause, self.rate = MIN_PRODUCTS, 0, 0, None
+        self.products, self.wait, self.pause, self.rate = FIRST_PRODUCTS, 0, 0, None
         self.recompute()
         self.unshrink()
 
@@ -212,7 +212,7 @@ class _Descent:
         ended = _passes(self.problem.rows.arrays, self.s, self.problem.epsilon, *own, most, visits, tol)
         if self.rate is not None:
             paid = self.rate >= (self.dual() - height) / (self.memory[3] - seen)
-            self.products = min(MAX_PRODUCTS, 2 * self.products) if paid else MIN_PRODUCTS
+            self.products = min(MAX_PRODUCTS, 2 * self.products) if paid else FIRST_PRODUCTS
             self.wait = self.pause = 0 if paid else min(MAX_PAUSE, max(1, 2 * self.pause))
             self.rate = None
         return ended

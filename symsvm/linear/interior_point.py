@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_INTERIOR", "interior_point", "refine_active_set"]
 
 MAX_INTERIOR = 1000  # features, or points, up to which the system of equations is formed
-MAX_IDLE = 10  # steps without a smaller mu after which rounding has stopped the progress
+INTERIOR_IDLE = 10  # steps without a smaller mu after which rounding has stopped the progress
 MAX_REFINED = 2000  # free variables up to which their equations are solved
 MAX_CORRECTIONS = 20  # of the active set
 ROUNDING = 1e-13  # a violation of this size, relative to the targets, counts as 0
@@ -199,7 +199,7 @@ def interior_point(problem: LinearProblem) -> Iterator[tuple[int, Array, Array]]
         yield done, point, z
         idle = idle + 1 if not mu < 0.9 * best else 0
         best = min(best, mu)
-        if idle >= MAX_IDLE or not mu > 1e-22 * unit * C.max():
+        if idle >= INTERIOR_IDLE or not mu > 1e-22 * unit * C.max():
             return
 
 

@@ -44,16 +44,16 @@ __all__ = ["column_descent", "proximal_newton", "working_sets"]
 
 # Proximal Newton:
 MODEL_TOL, MODEL_PASSES = 0.01, 2000  # the model is solved to this share of the violation, in so many passes at most
-LINE_SEARCH = 0.1  # the share of the first slope at which the line search ends
-MIN_DAMPING, SHORT_STEP = 1e-12, 0.1  # the least share of the diagonal that is added; a shorter step adds more
-MAX_IDLE = 5  # iterations without progress after which rounding has stopped it
+PROXIMAL_SLOPE = 0.1  # the share of the first slope at which the line search ends
+MIN_DAMPING, DAMPED_STEP = 1e-12, 0.1  # the least share of the diagonal that is added; a shorter step adds more
+PROXIMAL_IDLE = 5  # iterations without progress after which rounding has stopped it
 
 # Working sets:
 FIRST_SET = 100  # features of the first set
 MAX_SET = 2000  # features up to which the quadratic model of a set is formed
 SET_TOL = 0.1  # the share of the largest violation to which a set's problem is solved
 SET_STEPS = 10  # Newton steps on one set between two evaluations of the whole problem
-MAX_IDLE_SETS = 10  # sets without progress after which rounding has stopped it
+SET_IDLE = 10  # sets without progress after which rounding has stopped it
 
 # Column descent:
 COLUMN_VISITS = 10  # visits to each entry of X between two evaluations of the whole problem
@@ -102,7 +102,7 @@ def _line_search(problem: LinearProblem, u: Array, r: Array, p: Array, q: Array)
     start, low, high, a = abs(slope(0.0)), 0.0, np.inf, 1.0
     for _ in range(60):
         value = slope(a)
-        if abs(value) <= LINE_SEARCH * start:
+        if abs(value) <= PROXIMAL_SLOPE * start:
             return a
         low, high = (a, high) if value < 0 else (low, a)
         a = 0.5 * (low + high) if high < np.inf else 2 * a
@@ -125,7 +125,7 @@ def proximal_newton(problem: LinearProblem, u: Array) -> Iterator[tuple[int, Arr
         violation = _violations(u, v, reg).max()
         idle = 0 if violation < 0.9 * least or P < lowest * (1 - 1e-15) else idle + 1
         least, lowest = min(violation, least), min(P, lowest)
-        if violation == 0 or idle >= MAX_IDLE:
+        if violation == 0 or idle >= PROXIMAL_IDLE:
             return
         M = rows.normal(psi)
         top = max(M.diagonal().max(), 1e-300)
@@ -135,7 +135,7 @@ def proximal_newton(problem: LinearProblem, u: Array) -> Iterator[tuple[int, Arr
         q = rows.product(p)
         a = _line_search(problem, u, r, p, q)
         # A short step means that points without a loss, which the model ignores, get one: damp the next step.
-        damping = min(damping * 100, 1.0) if a < SHORT_STEP else max(damping * 0.01, MIN_DAMPING)
+        damping = min(damping * 100, 1.0) if a < DAMPED_STEP else max(damping * 0.01, MIN_DAMPING)
         u = u + a * p
         f = rows.product(u)
         done += 1
@@ -175,7 +175,7 @@ def working_sets(problem: LinearProblem, u: Array) -> Iterator[tuple[int, Array,
         worst = violation.max()
         idle, least = 0 if worst < 0.9 * least else idle + 1, min(least, worst)
         S = _next_set(u[:-1], violation[:-1])
-        if worst == 0 or idle >= MAX_IDLE_SETS or not 0 < len(S) <= MAX_SET:
+        if worst == 0 or idle >= SET_IDLE or not 0 < len(S) <= MAX_SET:
             return
         subset, loss, epsilon = _select_features(rows, S), problem.loss, problem.epsilon
         part = LinearProblem(subset, problem.t, problem.C, loss=loss, penalty="l1", epsilon=epsilon, free=problem.free)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FORMED", "cholesky_solver", "directional_derivatives", "primal_newton"]
 
 MAX_FORMED = 500  # features up to which M is formed
-LINE_SEARCH = 1e-3  # the share of the first slope at which the line search ends
+NEWTON_SLOPE = 1e-3  # the share of the first slope at which the line search ends
 MAX_FORCING = 0.1  # the largest relative residual of conjugate gradients
-MAX_IDLE = 3  # iterations without a lower P after which rounding has stopped the progress
+NEWTON_IDLE = 3  # iterations without a lower P after which rounding has stopped the progress
 
 
 @njit(**LOOP)
@@ -115,7 +115,7 @@ def _line_search(problem: LinearProblem, u: Array, r: Array, p: Array, q: Array)
     low, high, a = 0.0, np.inf, 1.0
     for _ in range(60):
         value, curvature = phi(a)
-        if abs(value) <= LINE_SEARCH * abs(start):
+        if abs(value) <= NEWTON_SLOPE * abs(start):
             break
         if value < 0:
             low = a
@@ -149,7 +149,7 @@ def primal_newton(
         yield done, u.copy(), z.copy(), f, norm <= tol * (share or 1.0) * first
         idle = idle + 1 if not P < least else 0
         least = min(P, least)
-        if norm == 0 or idle >= MAX_IDLE:
+        if norm == 0 or idle >= NEWTON_IDLE:
             return
         if formed:
             M = rows.normal(psi)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["LinearSolution", "as_rows", "check_C", "run_stages", "solve_linear"]
 
 SLOW_VISITS = 100  # visits to each point after which coordinate descent ends where another algorithm can follow
-MAX_IDLE = 50  # evaluations without a better gap, violation, D or P after which a stage ends
+STAGE_IDLE = 50  # evaluations without a better gap, violation, D or P after which a stage ends
 
 Points: TypeAlias = Iterator[tuple[Any, ...]]
 Best: TypeAlias = tuple[Measure, np.ndarray, np.ndarray]
@@ -166,7 +166,7 @@ def run_stages(
                 new = np.array([found.gap, found.violation, -found.dual, found.primal])
                 better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
                 idle, low = 0 if better else idle + 1, new if low is None else np.fmin(low, new)
-                if stopped or idle >= MAX_IDLE:
+                if stopped or idle >= STAGE_IDLE:
                     break
             if stopped:
                 break

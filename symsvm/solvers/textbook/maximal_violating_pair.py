@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["MaximalViolatingPair", "hessian_row", "initial_gradients"]
 
 _INF, _TINY = float("inf"), 2.0**-100
-_FLAT = {"float64": 2.0**-46, "float32": 2.0**-17}  # the least curvature, relative to its terms: 64 roundings
+_CURVATURE_ROUNDING = {
+    "float64": 2.0**-46,
+    "float32": 2.0**-17,
+}  # the least curvature, relative to its terms: 64 roundings
 
 
 class MaximalViolatingPair(Solver):
@@ -140,4 +143,4 @@ def _single(objective: Objective, lam: Graph, g: Graph) -> tuple[Graph, Graph]:
 
 def _positive(curvature: Graph, size: Graph) -> Graph:
     """The curvature, or the rounding of a sum of this size if that is more: an indefinite kernel has less than 0."""
-    return pt.maximum(curvature, _FLAT[size.dtype] * size + _TINY)
+    return pt.maximum(curvature, _CURVATURE_ROUNDING[size.dtype] * size + _TINY)
