@@ -318,5 +318,5 @@ def write_csv(path: Path, X: ArrayLike, y: ArrayLike | None = None, *, header: S
 
 def _quoted(word: str) -> str:
     if "\n" in word or "\r" in word:
-        raise ValueError(f"the string {word!r} has a line break, which a CSV file cannot hold here.")
+        raise ValueError(f"the string {word!r} has a line break, which a field of a CSV file cannot hold.")
     return '"' + word.replace('"', '""') + '"'

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
@@ -252,7 +252,7 @@ def calibration_arrays(calibration: Calibration) -> list[Array]:
     return [np.array([map_.X_thresholds_, map_.y_thresholds_], dtype="float64") for map_ in maps]
 
 
-def calibration_from_arrays(method: str, arrays: Sequence[Array], k: int) -> Calibration:
+def calibration_from_arrays(method: Literal["sigmoid", "isotonic"], arrays: Sequence[Array], k: int) -> Calibration:
     """The calibration of k classes with these maps."""
     calibration = Calibration(method, None)
     for array in arrays:

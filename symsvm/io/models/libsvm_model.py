@@ -27,7 +27,7 @@ from symsvm.io.models.estimator_state import (
     solutions_from_states,
 )
 from symsvm.io.models.libsvm_model_text import LibsvmModelText, read_model_text, write_model_text
-from symsvm.kernels import RBF, Linear, Polynomial, Sigmoid
+from symsvm.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from symsvm.objectives.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -89,15 +89,16 @@ def libsvm_kernel_params(kernel: Any) -> dict[str, Any] | None:
     >>> libsvm_kernel_params(RBF(sigma=0.5))
     {'kernel_type': 'rbf', 'gamma': 2.0}
     """
-    if type(kernel) is Linear:
+    cls, params = type(kernel), kernel.get_params(deep=False) if isinstance(kernel, Kernel) else {}
+    if cls is Linear:
         return {"kernel_type": "linear"}
-    if type(kernel) is RBF:
-        return {"kernel_type": "rbf", "gamma": 1 / (2 * float(kernel.sigma) ** 2)}
-    if type(kernel) in (Polynomial, Sigmoid):
-        numbers = {"gamma": float(kernel.gamma), "coef0": float(kernel.coef0)}
-        if type(kernel) is Sigmoid:
+    if cls is RBF:
+        return {"kernel_type": "rbf", "gamma": 1 / (2 * float(params["sigma"]) ** 2)}
+    if cls in (Polynomial, Sigmoid):
+        numbers = {"gamma": float(params["gamma"]), "coef0": float(params["coef0"])}
+        if cls is Sigmoid:
             return {"kernel_type": "sigmoid"} | numbers
-        return {"kernel_type": "polynomial", "degree": int(kernel.degree)} | numbers
+        return {"kernel_type": "polynomial", "degree": int(params["degree"])} | numbers
     return None
 
 

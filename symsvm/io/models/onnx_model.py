@@ -32,6 +32,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array, Path
+    from symsvm.kernels import Kernel
 
 __all__ = ["OnnxGraph", "write_onnx"]
 
@@ -260,29 +261,32 @@ class OnnxGraph:
 
     # ---- kernels
 
-    def gram(self, kernel: Any, x: str, V: Array) -> str:
+    def gram(self, kernel: Kernel, x: str, V: Array) -> str:
         """K(x_i, v_j), (n, s), for constant points V."""
-        if type(kernel) in (Sum, Product):
-            left, right = self.gram(kernel.k1, x, V), self.gram(kernel.k2, x, V)
-            return self.add("Add" if type(kernel) is Sum else "Mul", left, right)
-        if type(kernel) is Scale:
+        cls, params = type(kernel), kernel.get_params(deep=False)
+        if cls in (Sum, Product):
+            left, right = self.gram(params["k1"], x, V), self.gram(params["k2"], x, V)
+            return self.add("Add" if cls is Sum else "Mul", left, right)
+        if cls is Scale:
             # A row of equal numbers: onnxruntime fuses a single factor into MatMul as a float32 attribute.
-            return self.add("Mul", np.full((1, len(V)), float(kernel.c)), self.gram(kernel.k1, x, V))
-        if type(kernel) is Power:
-            return self.add("Pow", self.gram(kernel.k1, x, V), float(kernel.n))
-        if type(kernel) is Constant:
-            return self.add("Add", self.add("MatMul", x, np.zeros(V.T.shape)), float(kernel.c))
-        if type(kernel) is RBF:
-            return self.add("Exp", self.add("Mul", self._squared_distances(x, V), -1 / (2 * float(kernel.sigma) ** 2)))
-        if type(kernel) is Laplacian:
+            return self.add("Mul", np.full((1, len(V)), float(params["c"])), self.gram(params["k1"], x, V))
+        if cls is Power:
+            return self.add("Pow", self.gram(params["k1"], x, V), float(params["n"]))
+        if cls is Constant:
+            return self.add("Add", self.add("MatMul", x, np.zeros(V.T.shape)), float(params["c"]))
+        if cls is RBF:
+            return self.add(
+                "Exp", self.add("Mul", self._squared_distances(x, V), -1 / (2 * float(params["sigma"]) ** 2))
+            )
+        if cls is Laplacian:
             differences = self.add("Abs", self.add("Sub", self.add("Unsqueeze", x, np.array([1])), V[None]))
             total = self.add("ReduceSum", differences, np.array([2]), keepdims=0)
-            return self.add("Exp", self.add("Mul", total, -float(kernel.gamma)))
-        if type(kernel) is Linear:
+            return self.add("Exp", self.add("Mul", total, -float(params["gamma"])))
+        if cls is Linear:
             return self.add("MatMul", x, V.T)
-        if type(kernel) in (Polynomial, Sigmoid):
-            inner = self.add("Add", self.add("MatMul", x, float(kernel.gamma) * V.T), float(kernel.coef0))
-            return self.add("Tanh", inner) if type(kernel) is Sigmoid else self.add("Pow", inner, float(kernel.degree))
+        if cls in (Polynomial, Sigmoid):
+            inner = self.add("Add", self.add("MatMul", x, float(params["gamma"]) * V.T), float(params["coef0"]))
+            return self.add("Tanh", inner) if cls is Sigmoid else self.add("Pow", inner, float(params["degree"]))
         raise ModelFileError(
             self.path, f"ONNX has no operators for the kernel {kernel!r}: save as .symsvm, or use a named kernel."
         )
