@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's own checks, its figures, and what goes beyond it."""
+"""The estimators: scikit-learn's own checks, agreement with its results, and further features."""
 
 import copy
 import os
@@ -29,12 +29,12 @@ IRIS = load_iris(return_X_y=True)
 MOONS = make_moons(120, noise=0.25, random_state=0)
 
 
-MACHINES = (SVC(), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), LinearSVC(), LinearSVR())
+DEFAULT_ESTIMATORS = (SVC(), NuSVC(nu=0.1), SVR(), NuSVR(), OneClassSVM(), LinearSVC(), LinearSVR())
 
 
 def checks():
-    """All but the one of the array API, which is next."""
-    for make in MACHINES:
+    """All checks but that of the array API, which has a test of its own."""
+    for make in DEFAULT_ESTIMATORS:
         for estimator, check in estimator_checks_generator(make, mark="skip"):
             name = check.func.__name__ if hasattr(check, "func") else str(check)
             if name != "check_array_api_input":
@@ -48,9 +48,9 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def test_scikit_learns_check_of_the_array_api():
-    """A process of its own runs it: SCIPY_ARRAY_API has to be set before SciPy is imported, and changes SciPy.
+    """It runs in another process: SCIPY_ARRAY_API must be set before SciPy is imported, and changes SciPy.
 
-    With dispatch enabled, machines and scalings take NumPy's arrays and are the same.
+    With dispatch enabled, estimators and scalings give the same results for NumPy arrays.
     """
     code = """
 import sys, warnings
@@ -62,7 +62,7 @@ for estimator in eval(sys.argv[1]):
     check_array_api_input(type(estimator).__name__, estimator, "numpy", check_values=True)
     print(estimator)
 """
-    estimators = [*MACHINES, Scaling(), Scaling((0, 1)), Scaling("max-abs")]
+    estimators = [*DEFAULT_ESTIMATORS, Scaling(), Scaling((0, 1)), Scaling("max-abs")]
     run = subprocess.run(
         [sys.executable, "-c", code, repr(estimators)],
         env=os.environ | {"SCIPY_ARRAY_API": "1"},
@@ -79,7 +79,7 @@ def regression():
     return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=100)
 
 
-# An indefinite kernel, the sigmoid, has no one answer: C-SVC alone stands for its layout.
+# The sigmoid kernel is indefinite and has several optima: only the layout of SVC is compared.
 LAYOUTS = [(name, kernel) for name in ESTIMATORS for kernel in ("rbf", "linear", "poly")] + [("SVC", "sigmoid")]
 
 
@@ -171,7 +171,7 @@ def test_a_grid_over_a_kernels_parameters_a_pipeline_and_clones():
 
 
 @pytest.mark.parametrize("make", [SVC, NuSVC, LinearSVC])
-def test_weights_are_routed_to_where_they_are_asked_for(make):
+def test_weights_are_routed_to_steps_that_request_them(make):
     X, y = MOONS
     weights = np.where(y == y[0], 1.5, 0.8)
     scaled = StandardScaler().fit_transform(X)
@@ -197,7 +197,7 @@ def test_a_diagram_shows_a_model_and_its_kernel():
 
 @pytest.mark.parametrize("scheme", ["ovo", "ovr", "dag"])
 @pytest.mark.parametrize("make", [SVC, NuSVC])
-def test_every_scheme_of_classes(make, scheme):
+def test_multi_class_schemes(make, scheme):
     X, y = load_digits(n_class=5, return_X_y=True)
     options = {"nu": 0.1} if make is NuSVC else {"C": 5.0}
     model = make(multi_class=scheme, **options).fit(X[:300], y[:300])
@@ -215,7 +215,7 @@ def test_every_scheme_of_classes(make, scheme):
     assert all(certificate.status == "optimal" for certificate in model.certificate_)
 
 
-def test_a_walk_asks_k_minus_1_pairs_a_point(monkeypatch):
+def test_dag_makes_k_minus_1_decisions_per_point(monkeypatch):
     X, y = load_digits(n_class=6, return_X_y=True)
     model = SVC(multi_class="dag").fit(X[:300], y[:300])
     asked = []
@@ -226,7 +226,7 @@ def test_a_walk_asks_k_minus_1_pairs_a_point(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["SVC", "NuSVC", "SVR", "OneClassSVM"])
-def test_a_weight_is_so_many_copies(name):
+def test_a_weight_of_k_equals_k_copies(name):
     X, y = regression()
     if "SVC" in name:
         y = np.digitize(y, [-0.5, 0.5])
@@ -261,7 +261,7 @@ def test_probabilities_agree_with_predictions(method, classes):
         plain.predict_proba(X)
 
 
-def test_one_meaning_of_the_intercept():
+def test_modes_of_the_intercept():
     X, y = MOONS
     free = SVC(kernel="linear", tol=1e-8).fit(X + 1.0, y)
     none = SVC(kernel="linear", fit_intercept=False, tol=1e-8).fit(X + 1.0, y)
@@ -279,7 +279,7 @@ def test_one_meaning_of_the_intercept():
 
 @pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"penalty": "l1"}, {"fit_intercept": False}])
 @pytest.mark.parametrize("data", ["two", "three"])
-def test_linear_classifiers_meet_liblinear(data, options):
+def test_linear_classifiers_agree_with_liblinear(data, options):
     X, y = IRIS if data == "three" else (IRIS[0][50:], IRIS[1][50:])
     theirs = sklearn.svm.LinearSVC(
         dual=options.get("penalty") != "l1", tol=1e-8, max_iter=10**6, random_state=0, **options
@@ -304,7 +304,7 @@ def test_linear_and_kernel_estimators_reach_the_same_optimum():
 
 
 @pytest.mark.parametrize("scheme", ["ovr", "ovo", "crammer_singer"])
-def test_linear_schemes_of_classes(scheme):
+def test_linear_multi_class_schemes(scheme):
     X, y = load_digits(n_class=5, return_X_y=True)
     X = X / 16
     model = LinearSVC(multi_class=scheme, C=0.1).fit(sparse.csr_matrix(X[:400]), y[:400])
@@ -314,16 +314,19 @@ def test_linear_schemes_of_classes(scheme):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_a_linear_fit_is_continued_from():
+def test_warm_start_of_linear_estimators():
     X, y = MOONS
     model = LinearSVC(warm_start=True, C=1.0).fit(X, y)
     model.set_params(C=1.1).fit(X, y)
     np.testing.assert_allclose(model.coef_, LinearSVC(C=1.1).fit(X, y).coef_, atol=1e-3)
+    other = LinearSVC(C=1.1)
+    other.start_from(model.solutions_)
+    assert other.fit(X, y).n_iter_ <= LinearSVC(C=1.1).fit(X, y).n_iter_
     regressor = LinearSVR(warm_start=True).fit(X, y)
     assert regressor.fit(X, y).score(X, y) == pytest.approx(LinearSVR().fit(X, y).score(X, y), abs=1e-3)
 
 
-def test_other_solvers_and_backends_reach_the_same():
+def test_other_solvers_and_backends_reach_the_same_optimum():
     X, y = MOONS
     exact = SVC(tol=1e-6).fit(X, y)
     for options in ({"solver": "accelerated-gradient", "mode": "JAX"}, {"mode": "JAX"}):
@@ -355,7 +358,7 @@ def test_frames_sparse_matrices_and_float32():
     assert SVR().fit(X.astype("float32"), y).predict(X.astype("float32")).dtype == np.float32
 
 
-def test_a_rows_prediction_is_its_own():
+def test_a_prediction_does_not_depend_on_other_rows():
     X, y = load_digits(return_X_y=True)
     model = SVC().fit(X[:500], y[:500])
     whole = model.decision_function(X)
@@ -375,7 +378,7 @@ def test_certificates_traces_and_explanations():
     assert short.certificate_.status in ("feasible", "optimal")
 
 
-def test_what_cannot_be_fitted_says_why():
+def test_errors_say_what_is_wrong():
     X, y = MOONS
     with pytest.raises(ValueError, match="at least two classes"):
         SVC().fit(X, np.zeros(len(y)))
@@ -389,7 +392,7 @@ def test_what_cannot_be_fitted_says_why():
         SVC().fit(X, y, sample_weight=-np.ones(len(y)))
 
 
-def test_the_estimators_are_symsvms_and_cost_nothing_until_asked_for():
+def test_the_estimators_are_lazy_names_of_symsvm():
     assert symsvm.SVC is SVC
     assert "SVC" in dir(symsvm)
     with pytest.raises(AttributeError, match="no attribute 'SVX'"):
@@ -397,14 +400,14 @@ def test_the_estimators_are_symsvms_and_cost_nothing_until_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("machine", "name"),
+    ("model", "name"),
     [
         (SVC(), "symsvm.estimators.kernel_source.solve_dual"),
         (LinearSVC(), "symsvm.estimators.linear_classifier.solve_linear"),
     ],
     ids=["SVC", "LinearSVC"],
 )
-def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_ones(machine, name, monkeypatch):
+def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_solutions(model, name, monkeypatch):
     X, y = load_iris(return_X_y=True)
     module, _, function = name.rpartition(".")
     original, calls = getattr(sys.modules[module], function), []
@@ -415,52 +418,52 @@ def test_ctrl_c_in_one_of_many_problems_ends_the_fit_with_feasible_ones(machine,
 
     monkeypatch.setattr(name, solve)
     with pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
-        machine = clone(machine).fit(X, y)
+        model = clone(model).fit(X, y)
     assert len(caught) == 1
-    assert [solution.stopped for solution in machine.solutions_] == ["tol", "interrupt", "interrupt"]
-    assert all(certificate.infeasibility <= 1e-12 for certificate in machine.certificate_)
-    assert np.isfinite(machine.decision_function(X)).all()
+    assert [solution.stopped for solution in model.solutions_] == ["tol", "interrupt", "interrupt"]
+    assert all(certificate.infeasibility <= 1e-12 for certificate in model.certificate_)
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 def _ctrl_c(info):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("machine", [SVC(), LinearSVC()], ids=["SVC", "LinearSVC"])
-def test_a_fit_that_is_watched(machine):
+@pytest.mark.parametrize("model", [SVC(), LinearSVC()], ids=["SVC", "LinearSVC"])
+def test_watching_a_fit(model):
     X, y = load_iris(return_X_y=True)
-    machine, seen = clone(machine), []
-    with machine.watching(seen.append) as watching:
-        machine.fit(X, y)
+    model, seen = clone(model), []
+    with model.watching(seen.append) as watching:
+        model.fit(X, y)
         assert (watching.problem, watching.is_solving) == (2, False)
-        assert "_monitor" not in vars(copy.deepcopy(machine))
-    assert "_monitor" not in vars(machine)
-    told = [[info.iteration for info in seen if info.problem == k] for k in range(3)]
-    assert told == [trace["iteration"].tolist() for trace in machine.trace_]
-    with machine.watching(lambda info: info.problem == 1), pytest.warns(ConvergenceWarning) as caught:
-        machine.fit(X, y)
+        assert "_monitor" not in vars(copy.deepcopy(model))
+    assert "_monitor" not in vars(model)
+    iterations = [[info.iteration for info in seen if info.problem == k] for k in range(3)]
+    assert iterations == [trace["iteration"].tolist() for trace in model.trace_]
+    with model.watching(lambda info: info.problem == 1), pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
     assert len(caught) == 1
     assert "by the callback" in str(caught[0].message)
-    assert [solution.stopped for solution in machine.solutions_] == ["tol", "callback", "callback"]
-    assert all(certificate.infeasibility <= 1e-12 for certificate in machine.certificate_)
-    assert [s.stopped for s in machine.fit(X, y).solutions_] == ["tol"] * 3
-    with pytest.raises(TypeError, match="callback must be a function of an Info, got 3"), machine.watching(3):
+    assert [solution.stopped for solution in model.solutions_] == ["tol", "callback", "callback"]
+    assert all(certificate.infeasibility <= 1e-12 for certificate in model.certificate_)
+    assert [s.stopped for s in model.fit(X, y).solutions_] == ["tol"] * 3
+    with pytest.raises(TypeError, match="callback must be a function of an Info, got 3"), model.watching(3):
         pass
 
 
-def test_what_ctrl_c_cut_off_and_cannot_begin_again_ends_a_fit(monkeypatch):
+def test_interrupted_work_that_cannot_be_repeated_ends_a_fit(monkeypatch):
     errors = [KeyboardInterrupt(), AttributeError("partially initialized module")]
 
     def solve(*args, **options):
         raise errors.pop(0)
 
     monkeypatch.setattr("symsvm.estimators.kernel_source.solve_dual", solve)
-    machine = SVC()
-    with machine.watching(lambda info: False), pytest.raises(KeyboardInterrupt):
-        machine.fit(*load_iris(return_X_y=True))
+    model = SVC()
+    with model.watching(lambda info: False), pytest.raises(KeyboardInterrupt):
+        model.fit(*load_iris(return_X_y=True))
 
 
-def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(monkeypatch):
+def test_ctrl_c_before_the_first_iteration_raises_only_without_a_callback(monkeypatch):
     X, y = load_iris(return_X_y=True)
     original, calls = sys.modules["symsvm.estimators.kernel_source"].solve_dual, []
 
@@ -474,19 +477,19 @@ def test_ctrl_c_before_there_is_a_point_ends_a_fit_only_where_nobody_watches(mon
     with pytest.raises(KeyboardInterrupt):
         SVC().fit(X, y)
     calls.clear()
-    machine = SVC()
-    with machine.watching(lambda info: False), pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
-        machine.fit(X, y)
+    model = SVC()
+    with model.watching(lambda info: False), pytest.warns(ConvergenceWarning, match="by an interrupt") as caught:
+        model.fit(X, y)
     assert len(caught) == 1
-    assert [solution.stopped for solution in machine.solutions_] == ["interrupt"] * 3
-    assert [certificate.infeasibility for certificate in machine.certificate_] == [0.0] * 3
+    assert [solution.stopped for solution in model.solutions_] == ["interrupt"] * 3
+    assert [certificate.infeasibility for certificate in model.certificate_] == [0.0] * 3
 
 
-def test_a_solver_that_goes_alone_tells_nobody():
+def test_the_solver_qp_calls_no_callback():
     pytest.importorskip("clarabel")
     X, y = MOONS
-    machine, seen = SVC(solver="qp"), []
-    with machine.watching(seen.append):
-        machine.fit(X, y)
+    model, seen = SVC(solver="qp"), []
+    with model.watching(seen.append):
+        model.fit(X, y)
     assert seen == []
-    assert machine.certificate_.status == "optimal"
+    assert model.certificate_.status == "optimal"

@@ -1,4 +1,4 @@
-"""A search gives the scores of fits alone, whatever it shares, records what goes wrong, and ends when it is told to."""
+"""A search gives the scores of independent fits, records failures, and stops when asked."""
 
 import itertools
 import os
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_absolute_error
@@ -19,7 +19,9 @@ from sklearn.pipeline import make_pipeline
 
 from symsvm import RBF, SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, plot
 from symsvm.data import Scaling
+from symsvm.model_selection.cached_source import CachedKernelSource, RowPoints, SearchStopped
 from symsvm.model_selection.grid_search import round_rows
+from symsvm.model_selection.shared_matrix import BufferPool, CachedGram
 from symsvm.tuning import tune
 
 X, Y = make_moons(150, noise=0.3, random_state=0)
@@ -59,33 +61,33 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_scores_are_those_of_fits_alone(name):
+def test_scores_are_those_of_independent_fits(name):
     estimator, points, targets, grid = CASES[name]
     tuning = tune(estimator, points, targets, grid, folds=3)
     reference = GridSearchCV(estimator, grid, cv=3, refit=False).fit(points, targets)
-    alone = np.column_stack([reference.cv_results_[f"split{k}_test_score"] for k in range(3)])
+    independent = np.column_stack([reference.cv_results_[f"split{k}_test_score"] for k in range(3)])
     assert tuning.params == reference.cv_results_["params"]
-    np.testing.assert_allclose(tuning.table["fold_scores"], alone, atol=1e-5)
+    np.testing.assert_allclose(tuning.table["fold_scores"], independent, atol=1e-5)
     assert (tuning.table["status"] == "done").all()
     assert np.isclose(tuning.best_score, reference.best_score_, atol=1e-5)
     assert not tuning.best_index or tuning.best_params == reference.best_params_
 
 
-def test_an_intercept_that_is_not_unique_is_the_middle_as_in_a_fit_alone():
+def test_an_intercept_that_is_not_unique_is_the_middle_as_in_an_independent_fit():
     rng = np.random.default_rng(51)  # after epsilon = 0, rounding leaves 5e-18 of a variable that is 0
     X = rng.normal(size=(49, 1))
     grid = {"C": [0.1], "epsilon": [0.0, 0.1], "gamma": ["scale", 1.0]}
     for y in (X[:, 0] + 0.1 * rng.normal(size=49) for _ in range(10)):
-        alone = GridSearchCV(SVR(tol=1e-6), grid).fit(X, y).cv_results_["mean_test_score"]
-        np.testing.assert_allclose(tune(SVR(tol=1e-6), X, y, grid).table["mean_score"], alone, atol=1e-6)
+        independent = GridSearchCV(SVR(tol=1e-6), grid).fit(X, y).cv_results_["mean_test_score"]
+        np.testing.assert_allclose(tune(SVR(tol=1e-6), X, y, grid).table["mean_score"], independent, atol=1e-6)
         grid_of_nu = {"C": [0.1], "nu": [0.2, 0.7]}  # totals of whole C: no variable need be free
-        alone = GridSearchCV(NuSVR(tol=1e-6), grid_of_nu, cv=3).fit(X[:30], y[:30]).cv_results_["mean_test_score"]
+        independent = GridSearchCV(NuSVR(tol=1e-6), grid_of_nu, cv=3).fit(X[:30], y[:30]).cv_results_["mean_test_score"]
         found = tune(NuSVR(tol=1e-6), X[:30], y[:30], grid_of_nu, folds=3).table["mean_score"]
-        np.testing.assert_allclose(found, alone, atol=1e-5)
+        np.testing.assert_allclose(found, independent, atol=1e-5)
 
 
 @pytest.mark.parametrize("memory", [0, 12 * 150**2, 2**30])
-def test_what_is_held_and_the_number_of_threads_change_nothing_but_time(memory):
+def test_memory_and_number_of_threads_do_not_change_scores(memory):
     runs = [tune(SVC(), X, Y, TWO, folds=3, n_jobs=n, memory=memory) for n in (1, 3)]
     reference = tune(SVC(), X, Y, TWO, folds=3)
     for run in runs:
@@ -110,6 +112,28 @@ def test_folds_are_scikit_learns(folds):
     np.testing.assert_allclose(scores, reference.cv_results_["mean_test_score"], atol=1e-12)
 
 
+def test_folds_may_be_masks():
+    rows = list(KFold(3).split(X))
+    masks = [tuple(np.isin(np.arange(len(X)), part) for part in pair) for pair in rows]
+    scores = [tune(SVC(), X, Y, TWO, folds=folds).table["fold_scores"] for folds in (rows, masks)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_a_source_over_a_cached_gram_matrix_gives_the_same_fit():
+    kernel, train, test = RBF(1.0), np.arange(0, 150, 2), np.arange(1, 150, 2)
+    gram = CachedGram(kernel, X, BufferPool().take(150))
+    source = CachedKernelSource(gram, train, lambda: False)
+    model = SVC(kernel=kernel, tol=1e-8)
+    cached = model.with_source(source).fit(RowPoints(train), Y[train])
+    model.fit(X[train], Y[train])
+    np.testing.assert_array_equal(cached.support_, model.support_)
+    values = cached.decision_function(RowPoints(test))
+    np.testing.assert_allclose(values, model.decision_function(X[test]), atol=1e-7)
+    np.testing.assert_array_equal(clone(cached).fit(X, Y).predict(X), SVC(kernel=kernel, tol=1e-8).fit(X, Y).predict(X))
+    with pytest.raises(SearchStopped):
+        model.with_source(CachedKernelSource(gram, train, lambda: True)).fit(RowPoints(train), Y[train])
+
+
 def test_a_random_state_shuffles_the_folds():
     grid, shuffled = {"C": [1.0]}, StratifiedKFold(3, shuffle=True, random_state=7)
     ours = tune(SVC(), X, Y, grid, folds=3, random_state=7).table["fold_scores"]
@@ -125,7 +149,7 @@ def test_scorers(scoring):
     np.testing.assert_allclose(scores, reference.cv_results_["mean_test_score"], atol=1e-9)
 
 
-def test_a_function_that_scores_sees_the_points_and_the_estimator():
+def test_a_scoring_function_receives_the_points_and_the_estimator():
     def score(model, points, targets):
         assert points.shape[1] == 2
         return -float(model.n_support_.sum()) + model.score(points, targets)
@@ -145,7 +169,7 @@ def test_one_class_needs_a_scoring():
 
 
 class Spy(TransformerMixin, BaseEstimator):
-    """Remembers how many points each fit has seen."""
+    """Records the number of points of each fit."""
 
     seen: ClassVar[list] = []
 
@@ -163,7 +187,7 @@ def test_steps_are_fitted_to_training_points_once_a_fold():
     assert Spy.seen == [120] * 5
 
 
-def test_a_cell_that_fails_is_recorded():
+def test_a_failed_cell_is_recorded():
     y = np.where(np.arange(150) < 30, 1, 0)  # nu is at most 0.4
     tuning = tune(NuSVC(), X, y, {"nu": [0.1, 0.9], "gamma": [100.0]})
     assert tuning.table["status"].tolist()[0] == "done"
@@ -183,7 +207,7 @@ def test_if_all_cells_fail_the_first_error_is_raised():
         tune(make_pipeline(Scaling("nonsense"), SVC()), X, Y, {"svc__C": [1.0]})
 
 
-def test_a_nu_that_leaves_no_margin_says_so():
+def test_a_nu_without_a_margin_has_its_own_status():
     points, labels = make_moons(60, noise=0.4, random_state=0)
     tuning = tune(NuSVC(kernel="linear", tol=1e-6), points, labels, {"nu": [0.1, 0.9]}, folds=3)
     assert tuning.table["status"].tolist() == ["no margin", "done"]
@@ -192,7 +216,7 @@ def test_a_nu_that_leaves_no_margin_says_so():
     assert np.abs(model.decision_function(points)).max() < 1e-6  # what rounding leaves is not made large
 
 
-def test_a_fit_that_ends_short_of_its_tolerance_says_so():
+def test_a_fit_that_does_not_converge_has_its_own_status():
     tuning = tune(SVC(max_iter=1, tol=1e-9), IRIS, KINDS > 1, {"C": [1e4]})
     assert tuning.table["status"].tolist() == ["not converged"]
     assert np.isfinite(tuning.best_score)
@@ -200,12 +224,12 @@ def test_a_fit_that_ends_short_of_its_tolerance_says_so():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("how", ["true", "interrupt"])
-def test_a_search_that_is_stopped_returns_what_there_is(n_jobs, how):
-    """Once a stop is heard no fit begins: what is judged after it was under way by then, one fit a thread."""
-    heard = threading.Event()
+def test_a_stopped_search_returns_partial_results(n_jobs, how):
+    """After a stop no fit begins; at most one fit of each thread was running and still gets a score."""
+    received = threading.Event()
 
-    def hear(*_):
-        heard.set()
+    def handle(*_):
+        received.set()
         raise KeyboardInterrupt
 
     def progress(step):
@@ -213,36 +237,36 @@ def test_a_search_that_is_stopped_returns_what_there_is(n_jobs, how):
             if how == "true":
                 return True
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does; it reaches the main thread
-            assert heard.wait(600)
+            assert received.wait(600)
         return False
 
     grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0, 2.0, 4.0]}
-    before = signal.signal(signal.SIGINT, hear)
+    before = signal.signal(signal.SIGINT, handle)
     try:
         tuning = tune(SVC(), X, Y, grid, folds=3, n_jobs=n_jobs, progress=progress)
-        assert signal.getsignal(signal.SIGINT) is hear  # tune leaves the handler as it was
+        assert signal.getsignal(signal.SIGINT) is handle  # tune leaves the handler as it was
     finally:
         signal.signal(signal.SIGINT, before)
-    judged = np.isfinite(tuning.table["fold_scores"]).sum()
-    assert 3 <= judged < 3 + n_jobs
+    scored = np.isfinite(tuning.table["fold_scores"]).sum()
+    assert 3 <= scored < 3 + n_jobs
     assert not tuning.is_complete
     assert "interrupted" in repr(tuning)
     assert set(tuning.table["status"]) <= {"done", "interrupted", "not run"}
     assert "not run" in tuning.table["status"]
 
 
-def test_an_interrupt_is_heard_before_the_next_fit_begins():
-    """The handler itself stops the search: the exception that it raises may take its time to get anywhere."""
-    heard, begun = threading.Event(), []
+def test_an_interrupt_stops_the_search_before_the_next_fit():
+    """The handler itself stops the search: the exception that it raises may arrive late."""
+    received, begun = threading.Event(), []
 
     def score(model, points, targets):
-        begun.append(heard.is_set())
+        begun.append(received.is_set())
         if len(begun) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-            assert heard.wait(600)
+            assert received.wait(600)
         return 0.0
 
-    before = signal.signal(signal.SIGINT, lambda *_: heard.set())  # one that raises nothing
+    before = signal.signal(signal.SIGINT, lambda *_: received.set())  # one that raises nothing
     try:
         tuning = tune(SVC(), X, Y, {"C": [0.1, 1.0, 10.0]}, folds=3, n_jobs=2, scoring=score)
     finally:
@@ -251,7 +275,7 @@ def test_an_interrupt_is_heard_before_the_next_fit_begins():
     assert sum(begun) <= 1  # the fit that the other thread had begun
 
 
-def test_nothing_judged_has_no_best():
+def test_a_search_without_scores_has_no_best_cell():
     tuning = tune(SVC(), X, Y, TWO, n_jobs=1, progress=lambda step: True)
     with pytest.raises(ValueError, match="no cell of the grid has a score in all folds"):
         tuning.best_params  # noqa: B018
@@ -288,7 +312,7 @@ def test_halving_drops_cells_and_ends_on_all_points():
         tune(SVC(), points, labels, grid, search="halving", folds=list(KFold(3).split(points)))
 
 
-def test_rounds_have_a_share_of_every_class():
+def test_rounds_have_points_of_every_class():
     y = np.where(np.arange(2000) < 12, 1, 0)
     rounds = round_rows(9, 2000, y, 5, 3, 0)
     assert len(rounds[-1]) == 2000

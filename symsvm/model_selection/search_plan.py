@@ -120,15 +120,15 @@ class SearchPlan:
                 self.tasks += [PipelineFits(self, fold, group) for fold in range(len(folds))]
 
     def _tasks_over_given_points(self, cells):
-        alone, share = ([i for i in cells if self.shares[i] == wanted] for wanted in (False, True))
+        independent, share = ([i for i in cells if self.shares[i] == wanted] for wanted in (False, True))
         matrices, (y, folds) = [], (self.y, self.folds)
         if share:
             X = check_points(last_step(self.models[share[0]]), self.X, self.y)
             order, folds = _side_by_side(self.folds, X.shape[0])
             X, y = take_points(self.models[share[0]], X, self.y, order)
             matrices, invalid = self.shared_matrices(share, X, {k: train for k, (train, _) in enumerate(folds)})
-            alone = sorted([*alone, *invalid])
-        tasks = [IndependentFits(self, fold, alone) for fold in range(len(folds))] if alone else []
+            independent = sorted([*independent, *invalid])
+        tasks = [IndependentFits(self, fold, independent) for fold in range(len(folds))] if independent else []
         paths = [[KernelPath(self, matrix, fold, folds[fold], y) for fold in matrix.folds] for matrix in matrices]
         return tasks + _stagger(paths, self.workers)
 
@@ -333,9 +333,9 @@ class PipelineFits:
         matrices, invalid = plan.shared_matrices(share, X, {self.fold: rows[0]})
         for matrix in matrices:
             KernelPath(plan, matrix, self.fold, rows, y).run(scores)
-        alone = IndependentFits(plan, self.fold, [])
+        independent = IndependentFits(plan, self.fold, [])
         for i in sorted([*invalid, *(i for i in self.cells if not plan.shares[i])]):
-            alone.fit(scores, i, last_step(plan.models[i]), points)
+            independent.fit(scores, i, last_step(plan.models[i]), points)
 
 
 def _stack(A, B):

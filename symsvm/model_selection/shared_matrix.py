@@ -72,10 +72,10 @@ class CachedGram:
         self.K = buffer[: m * m].reshape(m, m)
         with _COMPUTING:
             kernel.check_points(X)
-            pairs = KernelEvaluator(kernel).between(X, X)
+            evaluator = KernelEvaluator(kernel).between(X, X)
             for low in range(0, m, _ROWS):  # the lower triangle; the rest is mirrored
                 high = min(m, low + _ROWS)
-                pairs.block(np.arange(low, high), np.arange(high), self.K[low:high])
+                evaluator.block(np.arange(low, high), np.arange(high), self.K[low:high])
                 mirror_columns(self.K, low, high, 0, low)
         if not np.isfinite(np.diagonal(self.K)).all():
             raise ValueError(f"the kernel {kernel!r} is not finite on these points: scale X.")
