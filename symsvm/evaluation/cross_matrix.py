@@ -43,7 +43,7 @@ class TiledCrossMatrix:
     def __init__(
         self,
         form: KernelForm,
-        kinds: tuple[tuple[str, str], ...],
+        storage: tuple[tuple[str, str], ...],
         data: Sequence[Any],
         m: int,
         n: int,
@@ -51,7 +51,7 @@ class TiledCrossMatrix:
         dtype: str,
         is_centred: bool,
     ):
-        self.form, self.kinds, self.data, self.shape, self.dtype = form, kinds, data, (m, n), dtype
+        self.form, self.storage, self.data, self.shape, self.dtype = form, storage, data, (m, n), dtype
         self.is_centred, self.loops = is_centred, {}
 
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
@@ -95,7 +95,7 @@ class TiledCrossMatrix:
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
-            tiles, _ = compile_tiles(form.epilogue, hs, *counts, want, self.kinds)
+            tiles, _ = compile_tiles(form.epilogue, hs, *counts, want, self.storage)
             self.loops[want] = exclusive(tiles)
         with single_core() if len(rows) * len(columns) * self._cost < _SHORT else contextlib.nullcontext():
             self.loops[want](rows, columns, *self.data, q, out)
@@ -118,12 +118,12 @@ class NumpyCrossMatrix(TiledCrossMatrix):
         channels, u, v, theta, _ = op.split(self.data)
         inputs = [x for A, B, weights in channels for x in (A[rows], B[columns], *weights)]
         inputs += [*(x[rows] for x in u), *(x[columns] for x in v), *theta]
-        storage = [None]
-        op.perform(None, [*inputs, q.T] if want == "matvec" else inputs, [storage])
+        result = [None]
+        op.perform(None, [*inputs, q.T] if want == "matvec" else inputs, [result])
         if want == "matvec":
-            out += storage[0]
+            out += result[0]
         else:
-            out[:, : len(columns)] = storage[0]
+            out[:, : len(columns)] = result[0]
 
 
 class GivenCrossMatrix:

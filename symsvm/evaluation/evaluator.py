@@ -100,13 +100,13 @@ class KernelEvaluator:
         form = self._symbols.form(is_centred)
         assert form is not None
         pairs = kind(form, *bound, dtype=self.dtype, is_centred=is_centred)
-        pairs.loops = self._symbols.loops.setdefault((is_centred, pairs.kinds), {})
+        pairs.loops = self._symbols.loops.setdefault((is_centred, pairs.storage), {})
         return pairs
 
     def like(self, pairs: CrossMatrix) -> CrossMatrix:
         """The same matrix in the type of this evaluator, from that of another evaluator of the same kernel."""
         if isinstance(pairs, TiledCrossMatrix):
-            bound = pairs.kinds, _cast(pairs.data, self.dtype), *pairs.shape
+            bound = pairs.storage, _cast(pairs.data, self.dtype), *pairs.shape
             return self._tiled(type(pairs), pairs.is_centred, *bound)
         if isinstance(pairs, GraphCrossMatrix):
             return GraphCrossMatrix(self._compiled, pairs.A, pairs.B, self.dtype)
@@ -126,7 +126,7 @@ class KernelEvaluator:
         if A.shape[1] != B.shape[1]:
             raise ValueError(f"points must have the same features, got {A.shape[1]} and {B.shape[1]}.")
         values = iter(self._evaluate(form, A, B))
-        kinds, data = [], []
+        storage, data = [], []
         for channel in form.channels:
             kind = []
             for value in (next(values), next(values)):
@@ -135,10 +135,10 @@ class KernelEvaluator:
                 kind.append("csr" if is_sparse else "dense")
             data += [A.shape[1]] if "csr" in kind else []
             data += [next(values) for _ in channel.weights]
-            kinds.append(tuple(kind))
+            storage.append(tuple(kind))
         number = np.dtype(self.dtype).type
         data += [value if value.ndim else number(value) for value in values]
-        return tuple(kinds), data, A.shape[0], B.shape[0]
+        return tuple(storage), data, A.shape[0], B.shape[0]
 
     def _evaluate(self, form: KernelForm, A: Any, B: Any) -> list[Any]:
         """The values of the parts of a form."""
