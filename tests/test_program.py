@@ -177,7 +177,7 @@ def test_a_step_that_diverges_is_not_called_optimal():
 
 
 def test_the_printed_projection_has_its_feasible_point_beside_it():
-    """P then Pi with K the identity rests at (1, s, s), s = (1 + alpha) / (2 + alpha), off the hyperplane."""
+    """P then Pi with K the identity converges to (1, s, s), s = (1 + alpha) / (2 + alpha), off the hyperplane."""
     labels, alpha = np.array([1.0, -1.0, -1.0]), 0.5
     lam = pytensor.shared(np.full(3, 0.9), name="lam")
     objective = Objective(0.5 * (lam**2).sum() - lam.sum(), lam, upper=1.0, equality=(labels, 0.0), is_convex=True)

@@ -1,4 +1,4 @@
-"""Every solver by its name: the optimum of an independent solver on every problem it takes; the facts of the seeds."""
+"""Every solver by its name: the optimum of an independent solver on every problem; the findings of the documents."""
 
 import sys
 
@@ -23,6 +23,7 @@ from symsvm import (
     QuadraticProgram,
     SimplifiedSMO,
     compile,
+    grad,
     hard_margin,
     list_solvers,
     soft_margin,
@@ -40,7 +41,7 @@ STEPS = [info.name for info in list_solvers("dual") if "jax" in info.backends an
 
 
 def meets_the_optimum(name, case, mode):
-    """A solver of a suitable problem ends at its optimum, to the accuracy that the info states, or says whom to ask."""
+    """A solver ends at the optimum of a problem it lists, to the accuracy its info states, or names another solver."""
     objective, tol = CASES[case].make(), stated(name, case)
     if (name, case) in REFUSED:
         with pytest.raises(ValueError, match=rf"{REFUSED[name, case]}.*use '"):
@@ -146,7 +147,7 @@ def test_smo_in_the_papers_symbols(name):
     assert abs(solution.W - other.W) <= solution.certificate.gap + other.certificate.gap
 
 
-def test_simplified_smo_rests_where_passes_change_nothing():
+def test_simplified_smo_ends_when_passes_change_nothing():
     objective = KernelDual(DUALS["C-SVC"], X, KERNEL)
     solution = solve(objective, SimplifiedSMO(tol=0.3, max_passes=2), tol=1e-9)
     assert (solution.stopped, solution.certificate.status) == ("rest", "feasible")
@@ -230,6 +231,30 @@ def test_infos_describe_every_solver():
         list_solvers("dula")
 
 
+class Descent:
+    """A solver that does not derive from `Solver` and has only what the protocol asks for."""
+
+    structure = "a solver of a user"
+
+    def start(self):
+        return (0.4,)
+
+    def init(self, objective, lam):
+        return (objective.project(lam),)
+
+    def step(self, objective, lam, alpha):
+        g = grad(objective.value, lam)
+        return (objective.project(lam - alpha * g), alpha), objective.value, g
+
+
+def test_a_solver_of_a_user():
+    lam = pt.dvector("lam")
+    objective = Objective(((lam - 3.0) ** 2).sum(), lam, upper=2.0, is_convex=True)
+    solution = solve(objective, Descent(), mode="FAST_COMPILE", start=[0.0, 0.5])
+    assert solution.certificate.status == "optimal"
+    np.testing.assert_allclose(solution.lam, 2.0)
+
+
 def test_unknown_names_and_unsuitable_pairs_say_what_to_do():
     objective = KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, KERNEL)
     with pytest.raises(ValueError, match="got 'smo-simplifed'; did you mean 'smo-simplified'\\?"):
@@ -253,11 +278,11 @@ def test_estimators_take_names(name):
     np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=5e-3)
 
 
-# ---- facts of the seeds
+# ---- findings of the documents
 
 
 def test_iris_with_a_gaussian_kernel_by_smo_and_qp():
-    """Seed 002's test and its split: 97 %, one class against the rest, features in [0, 1]; SMO and QP predict alike."""
+    """The test of Meoli (2021): 97 %, one class against the rest, features in [0, 1]; SMO and QP predict alike."""
     A, y = load_iris(return_X_y=True)
     A = MinMaxScaler().fit_transform(A)
     train, test, y_train, y_test = train_test_split(A, y, train_size=0.75, random_state=1)
