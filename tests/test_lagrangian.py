@@ -92,7 +92,7 @@ def test_in_float32():
 
 
 def test_least_squares_restricts_alpha_to_the_range_of_q():
-    """With a linear kernel and classes that overlap no alpha >= 0 but 0 lies in it: the seed's relaxation finds 0."""
+    """With a linear kernel and overlapping classes only alpha = 0 does: the relaxation of Meoli (2021) finds 0."""
     problem = dual(Linear(), "svc", "embedded")
     certificate = solve(relax(problem, ridge=0.0), "adagrad", mode="JAX", max_iter=300).certificate
     assert abs(certificate.W) < 1e-3
@@ -101,7 +101,7 @@ def test_least_squares_restricts_alpha_to_the_range_of_q():
 
 
 def test_nearly_all_points_are_selected():
-    """Seed 002: the relaxation leaves nearly no alpha at 0, where the solution of the dual has many."""
+    """As Meoli (2021) reports, the relaxation leaves nearly no alpha at 0, where the solution of the dual has many."""
     problem = dual(Linear(), "svc", "embedded")
     z = solve(relax(problem), "adagrad", mode="JAX", max_iter=1000).certificate.z
     exact = solve(problem, tol=1e-8).lam
@@ -111,7 +111,7 @@ def test_nearly_all_points_are_selected():
 
 @pytest.mark.parametrize(("machine", "bias"), [("svc", "free"), ("svc", "embedded"), ("svr", "free")])
 def test_the_problem_and_its_gradient_at_alpha_held_fixed(machine, bias):
-    """The duals of Eq. 002:1.16, 002:1.23 and 002:2.15 with the seed's own Q, q and equality, relaxed."""
+    """The duals of Eq. 002:1.16, 002:1.23 and 002:2.15 with the Q, q and equality of Meoli (2021), relaxed."""
     problem = relax(dual(RBF(1.0), machine, bias), ridge=0.5)
     g = grad(problem.value, problem.variable)
     scans = {v.owner for v in ancestors([g]) if v.owner is not None and isinstance(v.owner.op, Scan)}

@@ -217,7 +217,7 @@ def test_diabetes():
 
 @pytest.mark.skipif(bool(missing("housing_scale")), reason=reason(missing("housing_scale")))
 def test_housing():
-    """A fact of the seed's own tests: regression explains at least 0.67 of the prices of houses, here by AdaGrad."""
+    """As in the tests of Meoli (2021): regression explains at least 0.67 of the prices of houses, here by AdaGrad."""
     points, prices = load_svmlight_file(str(data_home() / "housing_scale"))
     points = points.toarray()
     assert explained(points, prices) >= 0.67

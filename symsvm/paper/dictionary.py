@@ -1,4 +1,4 @@
-"""The dictionary between the paper and the code: data only.
+"""The dictionary between the equations of the paper and the code, as data.
 
 The paper is E. Yeung, Support Vector Machines natively implemented in Theano, 2017. `SYMBOLS` maps its symbols, and
 `EQUATIONS` its numbered equations, to names below `symsvm`. `OTHERS` does so for numbered equations of other documents,
@@ -13,7 +13,7 @@ __all__ = ["EQUATIONS", "OTHERS", "SYMBOLS", "Equation", "Symbol"]
 
 
 class Symbol(NamedTuple):
-    """A symbol of the paper: its LaTeX, its name in code, what it is, and where it lives below `symsvm`."""
+    """A symbol of the paper: its LaTeX, its name in code, its meaning, and the name below `symsvm` that has it."""
 
     latex: str
     name: str
@@ -22,14 +22,14 @@ class Symbol(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """A numbered equation that has code: what it says, and the names below `symsvm` that say it."""
+    """A numbered equation that has code: its title, and the names below `symsvm` that implement it."""
 
     title: str
     code: tuple[str, ...]
 
 
 SYMBOLS = (
-    Symbol(r"X^{(i)}", "X", "the points, one a row, (m, d)", "paper.SVM_parallel"),
+    Symbol(r"X^{(i)}", "X", "the points, one per row, (m, d)", "paper.SVM_parallel"),
     Symbol(r"y^{(i)}", "y", "the labels, -1 or +1, (m,)", "data.signs"),
     Symbol(r"m", "m", "the number of points", "paper.SVM_parallel"),
     Symbol(r"d", "d", "the number of features", "_lib.validation.points"),

@@ -199,15 +199,12 @@ class SVM_parallel:
         max_iters = count(max_iters, "max_iters")
         if self._solver is None:
             self.build_update()
-        assert self._solver is not None
-        assert self._solver.alpha is not None
         if self._program is None:
             self._program = cast("Program", compile(self.objective_, self._solver, mode=self.mode))
-        alpha, limit = self._solver.alpha, self.largest_stable_step()
+        alpha, limit = cast("Any", self._solver).alpha, self.largest_stable_step()
         if alpha >= limit:
             self._warn(f"alpha={alpha:g} is not below the largest stable step 2 / lambda_max = {limit:.4g}")
-        history = []
-        steps = islice(self._program.steps(self._program.initial_state()), max_iters)
+        history, steps = [], islice(self._program.steps(self._program.initial_state()), max_iters)
         # disable=None shows the bar on a terminal only.
         for _, W, _, new in tqdm(steps, total=max_iters, desc="W", disable=None, file=sys.stderr, leave=False):
             history.append(W)
