@@ -134,7 +134,7 @@ def test_the_problem_and_its_gradient_at_alpha_held_fixed(machine, bias):
     np.testing.assert_allclose(slope, [*[a @ alpha] * free, *(1 - alpha), *alpha], rtol=1e-5, atol=1e-6)
 
 
-def test_equations_of_the_seed():
+def test_equations_of_meoli():
     """Eq. 002:1.24 to 002:1.29 by loops, with gradients by differentiation; without rows of A it is Eq. 002:1.31."""
     n = 5
     B = RNG.normal(size=(n, n))

@@ -95,7 +95,7 @@ def test_the_box_holds_the_minimiser(loss, bias):
         assert best <= R**2  # P(0)
 
 
-def test_gradient_descent_refuses_a_loss_with_kinks():
+def test_gradient_descent_rejects_a_loss_with_kinks():
     with pytest.raises(ValueError, match="use 'adagrad' or 'qp', or a squared loss"):
         compile(risk("hinge", "free"), GradientDescent())
     with pytest.raises(ValueError, match="no Lipschitz constant"):
@@ -115,7 +115,7 @@ def test_which_subgradient_is_taken_at_a_kink():
 
 
 @pytest.mark.parametrize("mode", ["JAX", "FAST_COMPILE"])
-def test_equations_of_the_seed(mode):
+def test_equations_of_meoli(mode):
     """Eq. 002:1.6 to 002:1.10, 002:2.2 to 002:2.7 and a step of 002:1 by loops."""
     v = RNG.normal(size=4)
     f = [sum(t * x for t, x in zip(v[:3], row, strict=True)) + v[3] for row in X]
@@ -158,18 +158,18 @@ def test_adagrad_on_a_dual_projects_in_its_own_metric():
     assert solution.W == pytest.approx(solve(dual, tol=1e-8).W, abs=1e-6)
 
 
-def test_tangents_never_cut_into_a_convex_function():
+def test_cutting_planes_stay_below_a_convex_function():
     """Of f = |x_1| + 1/2 |x - a|^2 with random subgradients: below the minimum, and it closes in on it."""
     a = np.array([0.3, -2.0])
 
     def f(x):
         return abs(x[0]) + 0.5 * (x - a) @ (x - a)
 
-    tangents, least = CuttingPlanes(np.ones(2), -5.0, 5.0), f(np.array([0.0, -2.0]))
+    planes, least = CuttingPlanes(np.ones(2), -5.0, 5.0), f(np.array([0.0, -2.0]))
     bounds = []
     for _ in range(200):
         x = RNG.normal([0.0, -2.0], 0.01)
-        bounds.append(tangents.add(x, f(x), np.array([np.sign(x[0]), 0.0]) + x - a))
+        bounds.append(planes.add(x, f(x), np.array([np.sign(x[0]), 0.0]) + x - a))
     assert max(bounds) <= least + 1e-12
     assert bounds[-1] > least - 0.1 > bounds[0]
 
