@@ -234,7 +234,7 @@ class Program:
         """
         return self.functions.evaluate("init", self._check_start(start), self._values(data))
 
-    def exact(self, lam: Array, data: Sequence[Array] = ()) -> Sequence[Array]:
+    def exact(self, lam: Array, data: Sequence[Array] = ()) -> tuple[float, Array]:
         """Return W and its gradient in float64, also for a program that computes in float32.
 
         Parameters
@@ -246,8 +246,10 @@ class Program:
 
         Returns
         -------
-        sequence of ndarray
-            W(lam) and grad W(lam).
+        W : float
+            The objective at lam.
+        g : ndarray
+            Its gradient.
         """
         return self.functions.value_and_grad_float64(lam, self._values(data))
 
