@@ -193,7 +193,8 @@ def _evaluate_kernel(kernel: Any, X: Any) -> Array:
     if isinstance(kernel, str) and kernel != "precomputed":
         from symsvm.estimators import SVC
 
-        kernel = SVC(kernel=kernel).kernel_for(np.asarray(X, dtype="float64"), np.ones(np.shape(X)[0]))
+        name: Any = kernel  # `kernel_for` checks it
+        kernel = SVC(kernel=name).kernel_for(np.asarray(X, dtype="float64"), np.ones(np.shape(X)[0]))
     if isinstance(kernel, Kernel):
         X = X if hasattr(X, "tocsr") else np.asarray(X, dtype="float64")
         if isinstance(kernel, Precomputed) and X.shape[1:] != (1,):
