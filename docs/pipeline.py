@@ -63,7 +63,7 @@ def picture():
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 322" width="{width}" height="322" '
-            'role="img" aria-label="The packages of symsvm: kernel, objective, compiler, solver, solution, and what serves them">',
+            'role="img" aria-label="Packages of symsvm: kernel, objective, compiler, solver, solution, and others">',
             "<style>",
             "text { font: 11px system-ui, sans-serif; fill: #444; } .title { font-weight: 600; font-size: 14px; }",
             ".package { font-family: ui-monospace, monospace; fill: #2b5d8a; } .head { fill: #555; font-size: 12px; }",
