@@ -254,6 +254,12 @@ def test_a_solver_of_a_user():
     assert solution.certificate.status == "optimal"
     np.testing.assert_allclose(solution.lam, 2.0)
 
+    class Half:
+        structure, start = "half", Descent.start
+
+    with pytest.raises(TypeError, match="which has no init and no step"):
+        compile(objective, Half())
+
 
 def test_unknown_names_and_unsuitable_pairs_say_what_to_do():
     objective = KernelDual(QuadraticProgram.c_svc(Y, 1.0), X, KERNEL)

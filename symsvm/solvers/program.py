@@ -75,8 +75,10 @@ class Program:
     ) -> None:
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
-        if isinstance(solver, type) or not all(hasattr(solver, name) for name in ("start", "init", "step")):
-            raise TypeError(f"solver must be a solver such as ProjectedGradient(), got {solver!r}.")
+        missing = [name for name in ("structure", "start", "init", "step") if not hasattr(solver, name)]
+        if isinstance(solver, type) or missing:
+            hint = "" if isinstance(solver, type) or len(missing) == 4 else f", which has no {' and no '.join(missing)}"
+            raise TypeError(f"solver must be a solver such as ProjectedGradient(), got {solver!r}{hint}.")
         self.objective, self.solver = objective, solver
         self.memory = MEMORY if memory is None else _memory(memory)
         self.dtype = objective.variable.dtype if dtype is None else _dtype(dtype)
