@@ -1,12 +1,12 @@
-"""What the compiler is worth: the passes, the tiles, one compilation for many numbers, the time to the first result.
+"""Measure the compiler: the passes, the tiles, one compilation for many parameters, and the time to the first result.
 
     python benchmarks/compiler.py [--m 3000] [--n 20000] [--d 20]
-    python benchmarks/compiler.py --only first          # the time to the first result alone
+    python benchmarks/compiler.py --only first          # only the time to the first result
 
-One run, ratios within it; contestants take turns, and each counts with its best turn. For W and its gradient the
-yardstick is NumPy with the Gram matrix computed beforehand; the graph as written is timed on fewer points and scaled by
-m^2, for it takes seconds an evaluation. For products with a Gram matrix that is not kept, it is JAX written by hand (a
-map over tiles of 500 rows), and NumPy, which writes the matrix out.
+All ratios are of times from one run. The entries take turns, and the best turn of each counts. For W and its gradient
+the reference is NumPy with a precomputed Gram matrix; the graph as written takes seconds per evaluation, so it is timed
+on fewer points and scaled by m^2. For products with a Gram matrix that is not stored, the references are JAX written by
+hand (a map over tiles of 500 rows) and NumPy, which stores the matrix.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from symsvm.objectives import dual
 
 
 def best(evaluate, repeats):
-    """The least time of some evaluations, after one that compiles; JAX's results are waited for."""
+    """Return the least time of some evaluations, after one that compiles; includes waiting for the results of JAX."""
     times = []
     for _ in range(repeats + 1):
         began = time.perf_counter()
@@ -37,21 +37,21 @@ def best(evaluate, repeats):
 
 
 def problem(m, d):
-    """Random points, labels, multipliers, as shared variables with known shapes."""
+    """Return random multipliers, points and labels as shared variables with known shapes."""
     rng = np.random.default_rng(0)
     arrays = {"lam": rng.random(m), "X": rng.normal(size=(m, d)), "y": rng.choice([-1.0, 1.0], m)}
     return [pytensor.shared(a, name=name, shape=a.shape) for name, a in arrays.items()]
 
 
 def as_written(m, d, mode):
-    """W and pytensor.grad of it, none of our passes."""
+    """Compile W and its pytensor.grad without the passes of symsvm."""
     lam, X, y = problem(m, d)
     W = dual.W(lam, X, y, RBF(3.0))
     return pytensor.function([], [W, pytensor.grad(W, lam)], mode=resolve_mode(mode))
 
 
 def compiled(m, d, mode):
-    """W and grad W by symsvm, with what does not depend on lam taken out, as a Program does."""
+    """Compile W and grad W by symsvm, with the parts that do not depend on lam hoisted, as in a Program."""
     lam, X, y = problem(m, d)
     value = lam.get_value()
     graphs = value_and_grad(dual.W(lam, X, y, RBF(3.0)), lam)
@@ -63,7 +63,7 @@ def compiled(m, d, mode):
 
 
 def by_hand(m, d):
-    """The same in NumPy, K given."""
+    """Return the same in NumPy with K precomputed."""
     lam, X, y = (v.get_value() for v in problem(m, d))
     squared = (X**2).sum(1)
     K = np.exp(-np.maximum(squared[:, None] + squared[None] - 2 * X @ X.T, 0) / 18)
@@ -76,21 +76,21 @@ def by_hand(m, d):
     return evaluate
 
 
-def turns(contestants, repeats, rounds=3):
-    """The least time of each contestant, who take turns of some evaluations each.
+def time_in_turns(entries, repeats, rounds=3):
+    """Return the least time of each entry; the entries take turns of some evaluations each.
 
-    Threads of the one before may still be spinning when a turn begins: its first evaluation does not count.
+    Threads of the previous entry may still be busy when a turn begins, so its first evaluation does not count.
     """
-    times = dict.fromkeys(contestants, np.inf)
+    times = dict.fromkeys(entries, np.inf)
     for _ in range(rounds):
-        for name, evaluate in contestants.items():
+        for name, evaluate in entries.items():
             time.sleep(0.2)
             times[name] = min(times[name], best(evaluate, repeats))
     return times
 
 
 def jax_by_hand(X, q, sigma):
-    """sum_j K(x_i, x_j) q_j as one would write it in JAX: a map over tiles of 500 rows."""
+    """Return sum_j K(x_i, x_j) q_j written in JAX, as a map over tiles of 500 rows."""
     import jax
     import jax.numpy as jnp
 
@@ -111,7 +111,7 @@ def jax_by_hand(X, q, sigma):
 
 
 def numpy_by_hand(X, q, sigma):
-    """The same in NumPy, the matrix written out, in place where that can be."""
+    """Return the same in NumPy with the matrix stored, computed in place where possible."""
 
     def matvec():
         squared = (X * X).sum(1)
@@ -128,7 +128,7 @@ def numpy_by_hand(X, q, sigma):
 
 
 def by_symsvm(kernel, X, q, mode):
-    """`kernel_matvec`, compiled."""
+    """Compile `kernel_matvec`."""
     Xs, qs = pt.tensor("X", dtype=X.dtype, shape=(None, None)), pt.tensor("q", dtype=q.dtype, shape=(None,))
     compiled = function([Xs, qs], kernel_matvec(kernel, Xs, Xs, qs), mode=mode)
     if mode == "JAX":
@@ -139,7 +139,7 @@ def by_symsvm(kernel, X, q, mode):
 
 
 def points(n, d, dtype="float32"):
-    """Random points and weights."""
+    """Return random points and weights."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, d)).astype(dtype), rng.normal(size=n).astype(dtype)
 
@@ -149,7 +149,7 @@ def tiles(n, d):
     X, q = points(n, d)
     sigma = float(np.sqrt(d))
     composed = RBF(sigma) + Polynomial(2, gamma=1 / d) * Sigmoid(gamma=1 / d)
-    contestants = {
+    entries = {
         "JAX by hand": jax_by_hand(X, q, sigma),
         "NumPy by hand": numpy_by_hand(X, q, sigma),
         "RBF": by_symsvm(RBF(sigma), X, q, "NUMBA"),
@@ -157,9 +157,9 @@ def tiles(n, d):
         "RBF + Polynomial * Sigmoid": by_symsvm(composed, X, q, "NUMBA"),
         "RBF + Laplacian": by_symsvm(RBF(sigma) + Laplacian(1 / d), X, q, "NUMBA"),
     }
-    values = [np.asarray(evaluate()[0]) for evaluate in list(contestants.values())[:4]]
+    values = [np.asarray(evaluate()[0]) for evaluate in list(entries.values())[:4]]
     worst = max(np.abs(v - values[1]).max() for v in values) / np.abs(values[1]).max()
-    times = turns(contestants, 3)
+    times = time_in_turns(entries, 3)
     hand, rbf = times["JAX by hand"], times["RBF"]
     print(f"sum_j K(x_i, x_j) q_j, m = n = {n}, d = {d}, float32; the four RBFs agree to {worst:.0e} of the largest")
     for name, seconds in times.items():
@@ -182,7 +182,7 @@ before = status("VmRSS"); [np.asarray(v) for v in matvec()]; print((status("VmHW
 
 
 def peak(mode, n, d):
-    """Megabytes that a product takes above the data, in a fresh process; None where the system does not tell."""
+    """Return the megabytes that a product needs beyond the data, in a new process; None if the system does not say."""
     if not os.path.exists("/proc/self/clear_refs"):
         return None
     command = [sys.executable, "-c", PEAK.format(n=n, d=d, mode=mode)]
@@ -191,7 +191,7 @@ def peak(mode, n, d):
 
 
 def grid(m):
-    """Print what 25 runs over a grid of C and sigma cost beside their steps."""
+    """Print the cost of 25 runs over a grid of C and sigma without their steps."""
     X, _ = points(m, 5, "float64")
     y = np.sign(X[:, 0])
     lam, C, sigma = pt.vector("lam"), pt.scalar("C"), pt.scalar("sigma")
@@ -222,7 +222,7 @@ print(time.perf_counter() - began, os.times().user)
 
 
 def first_result(mode, cache):
-    """Seconds from import to the first result, and of CPU, with PyTensor's compilation cache in a directory."""
+    """Return the seconds from import to the first result, and the CPU seconds, with this compilation cache."""
     flags = {"PYTENSOR_FLAGS": f"base_compiledir={cache}"}
     command = [sys.executable, "-c", FIRST.format(mode=mode)]
     out = subprocess.run(command, env=os.environ | flags, capture_output=True, text=True, check=True).stdout
@@ -230,29 +230,31 @@ def first_result(mode, cache):
 
 
 def main():
-    """Print the tables, and the time from import to the first result in a fresh process."""
-    parser = argparse.ArgumentParser(description="Time what the compiler makes of sums and kernels.")
-    parser.add_argument("--m", type=int, default=3000, help="points whose Gram matrix is kept (default 3000)")
-    parser.add_argument("--n", type=int, default=20000, help="points whose Gram matrix is not, by 500 (default 20000)")
+    """Print the tables, and the time from import to the first result in a new process."""
+    parser = argparse.ArgumentParser(description="Time compiled sums and kernels.")
+    parser.add_argument("--m", type=int, default=3000, help="points whose Gram matrix is stored (default 3000)")
+    parser.add_argument(
+        "--n", type=int, default=20000, help="points whose Gram matrix is not stored, a multiple of 500 (default 20000)"
+    )
     parser.add_argument("--d", type=int, default=20, help="features (default 20)")
-    parser.add_argument("--only", choices=("first",), help="print the time to the first result and nothing else")
+    parser.add_argument("--only", choices=("first",), help="print only the time to the first result")
     args = parser.parse_args()
     if args.only is None:
         steps(args)
         tiles(args.n, args.d)
         for mode in ("NUMBA", "JAX"):
-            print(f"  {mode:6} RBF: {peak(mode, args.n, args.d):.0f} MB at most above the data")
+            print(f"  {mode:6} RBF: {peak(mode, args.n, args.d):.0f} MB at most beyond the data")
         grid(200)
     first_results()
 
 
 def steps(args):
-    """Print W and its gradient, against NumPy with K given and against the graph as written."""
-    contestants = {"NumPy": by_hand(args.m, args.d)}
-    contestants |= {mode: compiled(args.m, args.d, mode) for mode in ("NUMBA", "JAX")}
-    times = turns(contestants, 50)
+    """Print the times of W and its gradient, relative to NumPy with K precomputed and to the graph as written."""
+    entries = {"NumPy": by_hand(args.m, args.d)}
+    entries |= {mode: compiled(args.m, args.d, mode) for mode in ("NUMBA", "JAX")}
+    times = time_in_turns(entries, 50)
     hand = times.pop("NumPy")
-    print(f"W and grad W, RBF, m = {args.m}, d = {args.d}, float64; NumPy with K given: {1e3 * hand:.2f} ms")
+    print(f"W and grad W, RBF, m = {args.m}, d = {args.d}, float64; NumPy with K precomputed: {1e3 * hand:.2f} ms")
     few = min(args.m, 600)
     for mode, ours in times.items():
         written = best(as_written(few, args.d, mode), 3) * (args.m / few) ** 2
@@ -263,8 +265,8 @@ def steps(args):
 
 
 def first_results():
-    """Print the time from import to the first result, with an empty compilation cache and after that."""
-    print(f"Import to first result, SVM_parallel with m = 500, fresh processes, PyTensor {pytensor.__version__}:")
+    """Print the time from import to the first result, with an empty compilation cache and with a full one."""
+    print(f"Import to first result, SVM_parallel with m = 500, new processes, PyTensor {pytensor.__version__}:")
     for mode in ("NUMBA", "JAX"):
         with tempfile.TemporaryDirectory() as empty:
             (cold, cpu), (warm, _) = first_result(mode, empty), first_result(mode, empty)

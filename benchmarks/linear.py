@@ -2,11 +2,11 @@
 
     SYMSVM_DATA=DIRECTORY python benchmarks/linear.py [--rows NAME ...] [--turns 2]
 
-Both get the same points (CSR or dense), C and tolerance (1e-4, scikit-learn's default) and count with their best turn;
-both run in one thread, but for products of matrices. The judge is float64: P of what each returns. `to theirs` is when
-this package's run, which looks at P now and then, first saw scikit-learn's P or better (nan: a model ended above it, by
-more than 1e-9); `ratio` is scikit-learn's time by that one. `P` is how much larger scikit-learn's P is, as a share,
-summed over the models.
+Both get the same points (CSR or dense), C and tolerance (1e-4, the default of scikit-learn), and the best turn of each
+counts. Both run in one thread, except for matrix products. P of each result is evaluated in float64. `to theirs` is the
+time at which the run of symsvm, which evaluates P from time to time, first reached the P of scikit-learn (nan: a model
+ended more than 1e-9 above it); `ratio` is the time of scikit-learn divided by it. `P` is the relative excess of
+scikit-learn's P, summed over the models.
 """
 
 import argparse
@@ -28,20 +28,20 @@ Row = namedtuple("Row", "name X Y C loss penalty")  # Y: one vector a model
 
 
 def narrow(X):
-    """CSR with the indices that scikit-learn takes."""
+    """Return a CSR matrix with 32-bit indices, which scikit-learn needs."""
     X = X.tocsr()
     X.indices, X.indptr = X.indices.astype("int32"), X.indptr.astype("int32")
     return X
 
 
 def a9a():
-    """Sparse, 32561 x 123."""
+    """Return a9a: sparse, 32561 x 123."""
     X, y = load_svmlight_file(str(data_home() / "a9a"))
     return narrow(X), y
 
 
 def news():
-    """20 newsgroups as TF-IDF, 11314 x 130107, and the group of each."""
+    """Return 20 newsgroups as TF-IDF, 11314 x 130107, and the group of each post."""
     texts, groups = [], []
     with tarfile.open(data_home() / "20news-bydate.tar.gz") as archive:
         for member in archive:
@@ -52,7 +52,7 @@ def news():
 
 
 def synthetic():
-    """Dense, 100000 x 20."""
+    """Return a synthetic set: dense, 100000 x 20."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 20))
     score = X @ rng.normal(size=20) + 2 * rng.normal(size=len(X))
@@ -60,7 +60,7 @@ def synthetic():
 
 
 def rows():
-    """The functions that make the rows of the table, by name."""
+    """Return the functions that make the rows of the table, by name."""
     kinds = [("squared_hinge", "l2"), ("hinge", "l2"), ("squared_hinge", "l1")]
 
     def of_a9a(loss, penalty, C):
@@ -89,7 +89,7 @@ def rows():
 
 
 def primal(row, y, w, b):
-    """P, as it is defined."""
+    """Return P by its definition."""
     f = row.X @ w + b
     xi = np.maximum(0, 1 - y * f) if "hinge" in row.loss else np.maximum(0, np.abs(y - f) - EPSILON)
     xi = xi**2 if row.loss.startswith("squared") else xi
@@ -98,7 +98,7 @@ def primal(row, y, w, b):
 
 
 def theirs(row):
-    """Seconds and the P of each model of scikit-learn."""
+    """Return the seconds, and the P of each model, of scikit-learn."""
     began, models = time.perf_counter(), []
     for y in row.Y:
         if "hinge" in row.loss:
@@ -113,7 +113,7 @@ def theirs(row):
 
 
 def ours(row, targets):
-    """Seconds, seconds until each P was at most its target, the P of each model, and the algorithm."""
+    """Return the seconds, those until each P reached its target, the P of each model, and the algorithm."""
     began = time.perf_counter()
     points, solutions, spent = Rows(row.X, 1.0), [], []
     shared = time.perf_counter() - began
@@ -132,7 +132,7 @@ def ours(row, targets):
 
 
 def classes(turns):
-    """Crammer and Singer's machine, on the first four groups."""
+    """Print the row of the Crammer-Singer SVM on the first four groups."""
     X, group = news()
     X, group = X[group < 4], group[group < 4]
     solve_crammer_singer(X[:50], np.arange(50) % 2, 1.0)
@@ -162,19 +162,19 @@ def classes(turns):
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", nargs="*", default=None, help="rows whose name begins so")
+    parser.add_argument("--rows", nargs="*", default=None, help="the first letters of the names of rows (default all)")
     parser.add_argument("--turns", type=int, default=2)
     args = parser.parse_args()
-    warnings.simplefilter("ignore")  # both may end at their limits; the table says where
+    warnings.simplefilter("ignore")  # both may stop at their iteration limits; the table shows P
     wanted = [n for n in rows() if args.rows is None or any(n.startswith(r) for r in args.rows)]
     print(f"{'':62}{'symsvm s':>9}{'to theirs':>11}{'sklearn s':>11}{'ratio':>8}{'P':>10}")
     for name in wanted:
         row = rows()[name]()
         first = [max(1, np.flatnonzero(y > 0)[0], np.flatnonzero(y < 0)[0]) + 1 for y in row.Y]
-        few = max(1200 if "news" in name else 200, first[0])  # loops are compiled before anything is timed
+        few = max(1200 if "news" in name else 200, first[0])  # compiles loops before the measurement
         solve_linear(row.X[:few], row.Y[0][:few], row.C, loss=row.loss, penalty=row.penalty, epsilon=EPSILON)
         runs = [theirs(row) for _ in range(args.turns)]
-        seconds, targets = min(run[0] for run in runs), runs[0][1]  # one seed: every turn has the same P
+        seconds, targets = min(run[0] for run in runs), runs[0][1]  # the seed is fixed: every turn has the same P
         mine = [ours(row, targets) for _ in range(args.turns)]
         whole, reached = min(run[0] for run in mine), min(run[1] for run in mine)
         worse = (sum(targets) - sum(mine[0][2])) / sum(mine[0][2])

@@ -1,9 +1,9 @@
-"""MNIST, one-vs-one, RBF, C = 5, gamma = 0.02: training time, peak memory and accuracy beside scikit-learn's.
+"""MNIST, one-vs-one, RBF, C = 5, gamma = 0.02: training time, peak memory and accuracy beside scikit-learn.
 
     SYMSVM_DATA=DIRECTORY python benchmarks/mnist.py [--rows 10000 60000] [--only symsvm]
 
-Each fit has a process of its own, so that its peak memory is its own; "memory" is the peak above the data. symsvm fits
-1000 images first, which compiles its loops; scikit-learn has a cache of 2 GB.
+Each fit runs in a separate process, so that its peak memory can be measured; "memory" is the peak beyond the data.
+symsvm first fits 1000 images, which compiles its loops; scikit-learn has a cache of 2 GB.
 """
 
 import argparse
@@ -41,15 +41,18 @@ def fit(name, rows):
 
 
 def worst(model):
-    """The certificate of the pair that is furthest from its optimum."""
+    """Return the certificate of the pair of classes with the largest violation."""
     certificates = model.certificate_ if isinstance(model.certificate_, list | tuple) else [model.certificate_]
     return max(certificates, key=lambda c: c.violation)
 
 
 def main():
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="+", type=int, default=[10_000, 60_000], help="how many images")
-    parser.add_argument("--only", choices=("symsvm", "scikit-learn"), help="one of the two")
+    parser.add_argument(
+        "--rows", nargs="+", type=int, default=[10_000, 60_000], help="the numbers of images (default 10000 60000)"
+    )
+    parser.add_argument("--only", choices=("symsvm", "scikit-learn"), help="measure only one of the two")
     parser.add_argument("--one", action="store_true", help="fit in this process")
     args = parser.parse_args()
     if args.one:

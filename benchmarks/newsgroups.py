@@ -2,12 +2,12 @@
 
     SYMSVM_DATA=DIRECTORY python benchmarks/newsgroups.py [--posts 1000] [--choose]
 
-Posts are as they are in the archive, headers and all; models are trained on its train folder and tested on the other.
-The first table has the same vectors for both: scikit-learn's TfidfVectorizer before its LinearSVC and before symsvm's.
-The second has whole models with probabilities: `symsvm.text.classifier()` and scikit-learn's CalibratedClassifierCV
-(five folds, one sigmoid a class, as here). Then the model file is loaded in a process of its own, which measures itself
-and predicts some test posts one by one. `--choose` prints what the defaults were chosen by: cross-validation over the
-train folder alone.
+Posts are used as they are in the archive, with headers. Models are trained on its train folder and tested on its test
+folder. The first table has the same vectors for both: TfidfVectorizer of scikit-learn, then LinearSVC of scikit-learn
+or of symsvm. The second table has complete models with probabilities: `symsvm.text.classifier()`, and
+CalibratedClassifierCV of scikit-learn (five folds, one sigmoid for each class, as in symsvm). Then a new process loads
+the model file, measures its memory and predicts test posts one by one. `--choose` prints the cross-validation over the
+train folder by which the defaults were chosen.
 """
 
 import argparse
@@ -26,7 +26,7 @@ VECTORISERS = {
     "sublinear tf": {"sublinear_tf": True},
     "sublinear tf, English stop words": {"sublinear_tf": True, "stop_words": "english"},
 }
-OTHERS = {  # which lost by cross-validation, or gained less than a tenth of a point
+OTHERS = {  # worse by cross-validation, or better by less than 0.1 percentage points
     "sublinear tf, words of two posts": {"sublinear_tf": True, "min_df": 2},
     "sublinear tf, pairs of words too": {"sublinear_tf": True, "min_df": 2, "ngram_range": (1, 2)},
     "sublinear tf, words of one letter": {"sublinear_tf": True, "token_pattern": r"(?u)\b\w+\b"},
@@ -34,13 +34,13 @@ OTHERS = {  # which lost by cross-validation, or gained less than a tenth of a p
 
 
 def timed(work):
-    """What it returns, and its seconds."""
+    """Return the result of the work and its seconds."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
 
 
 def same_vectors(train, test):
-    """Both machines on the same vectors."""
+    """Print the table of both estimators on the same vectors."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.svm import LinearSVC as Theirs
 
@@ -60,7 +60,7 @@ def same_vectors(train, test):
 
 
 def choose(train):
-    """Accuracy by cross-validation, three folds of the posts to train on."""
+    """Print the accuracy by cross-validation with three folds of the training posts."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.model_selection import StratifiedKFold
 
@@ -80,7 +80,7 @@ def choose(train):
 
 
 def with_probabilities(train, test):
-    """Both models with probabilities; returns them."""
+    """Print the table of both models with probabilities; return the models."""
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.metrics import log_loss
@@ -103,7 +103,7 @@ def with_probabilities(train, test):
 
 
 def latency(predict, posts):
-    """The median and the 99th percentile of the seconds of one post, after some to warm up."""
+    """Return the median and the 99th percentile of the time of one post, after some to warm up, as text."""
     for post in posts[:50]:
         predict(post)
     seconds = [timed(lambda post=post: predict(post))[1] for post in posts]
@@ -111,13 +111,13 @@ def latency(predict, posts):
 
 
 def memory():
-    """MB of this process, now."""
+    """Return the resident memory of this process in MB."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def in_service(path, posts):
-    """Load a model in this process and say what that costs."""
+    """Load a model in this process and print the time and memory."""
     start = memory()
     from symsvm import load
     from symsvm.inspection.contributions import contributions
@@ -127,7 +127,7 @@ def in_service(path, posts):
     model.predict_proba(["a post"])
     loaded = memory()
     posts = json.loads(Path(posts).read_text())
-    print(f"\nin a process of its own: load {seconds:.2f} s")
+    print(f"\nin a new process: load {seconds:.2f} s")
     print(f"memory: {start:.0f} MB of Python and NumPy, {imported:.0f} with the libraries, {loaded:.0f} with the model")
     print(f"predict_proba of one post       {latency(lambda post: model.predict_proba([post]), posts)}")
     print(f"contributions, all classes      {latency(lambda post: contributions(model, post), posts)}")
@@ -135,9 +135,11 @@ def in_service(path, posts):
 
 
 def main():
-    """Print all of it."""
+    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--posts", type=int, default=1000, help="how many posts are predicted one by one")
+    parser.add_argument(
+        "--posts", type=int, default=1000, help="the number of posts that are predicted one by one (default 1000)"
+    )
     parser.add_argument("--choose", action="store_true", help="cross-validate vectorisers and C on the train folder")
     parser.add_argument("--service", nargs=2, metavar=("MODEL", "POSTS"), help="measure a model file in this process")
     args = parser.parse_args()
@@ -152,7 +154,7 @@ def main():
     print(f"{len(train.texts)} posts to train on, {len(test.texts)} to test on, read in {seconds:.1f} s\n")
     if args.choose:
         return choose(train)
-    few = slice(None, None, 100)  # loops are compiled before times are taken
+    few = slice(None, None, 100)  # compiles loops before the measurement
     symsvm.text.classifier(calibration=None).fit(train.texts[few], train.labels[few])
     same_vectors(train, test)
     models = with_probabilities(train, test)

@@ -1,10 +1,10 @@
-"""How much of Table 2 is the random start? The paper's recursion (Eq. 25) from many starts, in plain NumPy.
+"""The effect of the random start on Table 2: the recursion of the paper (Eq. 25) from many starts, in NumPy.
 
     python benchmarks/paper_starts.py [--starts 2000]
 
-The Gram matrix is computed once and all starts move together as the columns of a matrix, so that thousands are cheap.
-It shares no code with symsvm beyond reading the data, and so checks `SVM_parallel` too: the first columns are the seeds
-of `examples/paper_tables.py`. Reads svmguide1 and svmguide3 from the directory in SYMSVM_DATA.
+The Gram matrix is computed once, and all starts are the columns of one matrix, so that thousands of starts are cheap.
+Except for reading the data it shares no code with symsvm, so it is an independent check of `SVM_parallel`: the first
+columns have the seeds of `examples/paper_tables.py`. Reads svmguide1 and svmguide3 from the directory in SYMSVM_DATA.
 """
 
 import argparse
@@ -19,20 +19,20 @@ APPLICATIONS = (("Astroparticle", "svmguide1", 2.0, 0.30, 15, 96.1), ("Vehicle",
 
 
 def rbf(X, Z, sigma):
-    """K(x_i, z_j) (Eq. 33)."""
+    """Return K(x_i, z_j) (Eq. 33)."""
     squared = (X**2).sum(1)[:, None] + (Z**2).sum(1)[None] - 2 * X @ Z.T
     return np.exp(-np.maximum(squared, 0) / (2 * sigma**2))
 
 
 def step(lam, K, y, C, alpha):
-    """One step of Eq. 25 for every column of lam."""
+    """Return one step of Eq. 25 for every column of lam."""
     lam = lam - alpha * (y[:, None] * (K @ (y[:, None] * lam)) - 1)
     lam = lam - y[:, None] * (y @ lam) / len(y)
     return np.clip(lam, 0, C)
 
 
-def above_the_limit():
-    """Print what W does on astroparticle with sigma = 1, where alpha = 0.01 is above 2 / lambda_max."""
+def unstable_step():
+    """Print the range of W on astroparticle with sigma = 1, where alpha = 0.01 is above 2 / lambda_max."""
     data = load("svmguide1")
     (X,), y = standardise(data.X), signs(data.y)
     K = rbf(X, X, 1.0)
@@ -50,7 +50,7 @@ def above_the_limit():
 def main():
     """Print, for each application and step size, accuracy, |y.lam| and W over the starts."""
     parser = argparse.ArgumentParser(description="The paper's recursion from many random starts.")
-    parser.add_argument("--starts", type=int, default=2000, help="how many (default 2000)")
+    parser.add_argument("--starts", type=int, default=2000, help="the number of starts (default 2000)")
     starts = parser.parse_args().starts
     for title, name, C, sigma, steps, published in APPLICATIONS:
         data = load(name)
@@ -82,7 +82,7 @@ def main():
                 f"{', '.join(f'{v:.1f}' for v in right[:3])}\n"
                 f"  {'':14}|y.lam| {outside.min():.2g} to {outside.max():.2g}; W {W.min():.0f} to {W.max():.0f}"
             )
-    above_the_limit()
+    unstable_step()
 
 
 if __name__ == "__main__":

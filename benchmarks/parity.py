@@ -1,10 +1,10 @@
-"""The estimators beside scikit-learn's: dual objectives, predictions and scores on real data.
+"""The estimators beside those of scikit-learn: dual objectives, predictions and scores on real data.
 
     SYMSVM_DATA=DIRECTORY python benchmarks/parity.py
 
-Both are fitted with tol 1e-5. W is the dual objective that both minimise, float64's word on what each one found, summed
-over pairs of classes; "worse" is (our W - theirs) / |theirs|, at most 1e-6. Predictions are compared where
-scikit-learn's decision is no tie.
+Both are fitted with tol 1e-5. W is the dual objective that both minimise, evaluated in float64 and summed over pairs of
+classes; "worse" is (W - W of scikit-learn) / |W of scikit-learn|, expected to be at most 1e-6. Predictions are compared
+where the decision of scikit-learn is not a tie.
 """
 
 import time
@@ -24,7 +24,7 @@ TARGETS = ("cpusmall_scale", "abalone_scale", "housing_scale")
 
 
 def data(name):
-    """A set, its columns standardised."""
+    """Return a data set with standardised columns."""
     if name in ("iris", "digits"):
         X, y = (load_iris if name == "iris" else load_digits)(return_X_y=True)
     else:
@@ -35,9 +35,9 @@ def data(name):
     return X, (y - y.mean()) / y.std() if name in TARGETS else y
 
 
-def objective(model, X, y):
-    """The sum of the dual objectives of what a fitted model holds."""
-    gram, total = LocalKernelMatrix(symsvm.RBF.from_gamma(model._gamma if hasattr(model, "_gamma") else 1.0), X), 0.0
+def objective(model, X, y, gamma):
+    """Return the sum of the dual objectives of a fitted model."""
+    gram, total = LocalKernelMatrix(symsvm.RBF.from_gamma(gamma), X), 0.0
     if isinstance(model, sklearn.svm.SVR | symsvm.SVR):
         beta = np.bincount(model.support_, model.dual_coef_[0], len(y))
         problems = [
@@ -48,17 +48,17 @@ def objective(model, X, y):
             )
         ]
     else:
-        problems = list(pairs(model, y))
+        problems = list(class_pairs(model, y))
     for rows, z, program in problems:
         beta = program.weights(z)
         support, Kz = np.flatnonzero(beta), np.zeros(len(rows))
-        gram.among(rows).product(beta[support], None, support, Kz, exact=True)
+        gram.submatrix(rows).product(beta[support], None, support, Kz, exact=True)
         total += program.value(Kz, z)
     return total
 
 
-def pairs(model, y):
-    """(rows, z, program) for each pair of classes, from `dual_coef_`."""
+def class_pairs(model, y):
+    """Yield (rows, z, program) for each pair of classes, from `dual_coef_`."""
     k, ends = len(model.classes_), np.append(0, np.cumsum(model.n_support_))
     for a in range(k):
         for b in range(a + 1, k):
@@ -73,6 +73,7 @@ def pairs(model, y):
 
 
 def main():
+    """Print the table."""
     warnings.simplefilter("ignore")
     print(f"{'':16}{'W':>16} {'worse':>9} {'score':>8} {'theirs':>8} {'differ':>7} {'seconds':>8} {'theirs':>8}")
     for name in CLASSES + TARGETS:
@@ -85,9 +86,8 @@ def main():
             began = time.perf_counter()
             models.append(getattr(module, kind)(tol=1e-5).fit(X, y))
             seconds.append(time.perf_counter() - began)
-            models[-1]._gamma = gamma
         ours, theirs = models
-        W, V = (objective(model, X, y) for model in models)
+        W, V = (objective(model, X, y, gamma) for model in models)
         if kind == "SVC":
             votes = theirs.decision_function(X).reshape(len(X), -1)
             top = np.sort(votes, axis=1)

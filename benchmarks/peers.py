@@ -1,10 +1,10 @@
-"""The fast solver beside scikit-learn, scikit-learn-intelex (float32 and float64) and LIBSVM, in one run.
+"""The decomposition solver beside scikit-learn, scikit-learn-intelex (float32 and float64) and LIBSVM, in one run.
 
     SYMSVM_DATA=DIRECTORY python benchmarks/peers.py [--rows NAME ...] [--chart out/peers.png]
 
-Everybody gets the same data, kernel, C and tolerance (1e-3), a cache of 2 GB, dense or sparse data as suits it, and
-counts with its best turn. The judge is float64: the dual objective and the largest KKT violation of what each returns.
-Peers that are not installed are left out, with a word (pip install scikit-learn-intelex libsvm-official).
+All libraries get the same data, kernel, C and tolerance (1e-3), a cache of 2 GB, and dense or sparse data as suits
+them; the best turn of each counts. The dual objective and the largest KKT violation of each result are evaluated in
+float64. Libraries that are not installed are skipped with a note (pip install scikit-learn-intelex libsvm-official).
 """
 
 import argparse
@@ -35,25 +35,25 @@ EPSILON = 0.1
 
 
 def read(name):
-    """A set of LIBSVM text, dense."""
+    """Return a data set in LIBSVM format as a dense matrix."""
     X, y = load_svmlight_file(str(data_home() / name))
     return X.toarray(), y
 
 
 def standardised(X):
-    """Zero mean and unit variance, as far as a column varies."""
+    """Return X with columns of zero mean and unit variance; constant columns are only centred."""
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
 def synthetic(m):
-    """A hard set of two classes with 20 features."""
+    """Return a hard set of two classes with 20 features."""
     X, y = make_classification(m, 20, n_informative=10, flip_y=0.05, random_state=0)
     return standardised(X), 2.0 * y - 1
 
 
 def digits(part="train"):
-    """MNIST's images in [0, 1] and their labels."""
+    """Return the images of MNIST, scaled to [0, 1], and their labels."""
 
     def numbers(name, offset):
         with gzip.open(data_home() / "mnist" / f"{part}-{name}-ubyte.gz") as file:
@@ -64,14 +64,14 @@ def digits(part="train"):
 
 
 def two(name, C):
-    """A set of two classes, standardised, with gamma = 1 / d."""
+    """Return a row with a data set of two classes, standardised, and gamma = 1 / d."""
     X, y = read(name)
     X = standardised(X)
     return Row(f"{name}, C = {C:g}", "svc", X, np.where(y == y.max(), 1.0, -1.0), C, 1 / X.shape[1])
 
 
 def rows():
-    """The functions that make the rows of the table, by name."""
+    """Return the functions that make the rows of the table, by name."""
 
     def a9a():
         X, y = load_svmlight_file(str(data_home() / "a9a"))
@@ -106,21 +106,21 @@ def rows():
 
 
 class Peak:
-    """The most memory that the process holds inside of the block, above what it held before, in MB (Linux)."""
+    """The peak resident memory of the process within the block, minus that before it, in MB (Linux)."""
 
     def __enter__(self):
-        self.before, self.most, self._ends = self._resident(), 0, threading.Event()
-        self._watch = threading.Thread(target=self._look)
-        self._watch.start()
+        self.before, self.most, self._stop = self._resident(), 0, threading.Event()
+        self._thread = threading.Thread(target=self._poll)
+        self._thread.start()
         return self
 
     def __exit__(self, *error):
-        self._ends.set()
-        self._watch.join()
+        self._stop.set()
+        self._thread.join()
         self.megabytes = (self.most - self.before) / 2**20
 
-    def _look(self):
-        while not self._ends.wait(0.005):
+    def _poll(self):
+        while not self._stop.wait(0.005):
             self.most = max(self.most, self._resident())
 
     @staticmethod
@@ -128,11 +128,11 @@ class Peak:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-# ---- contestants: each returns a function to time, and one that makes of its result a list of (rows, y, z)
+# ---- entries: each returns a function to time, and one that turns its result into a list of (rows, y, z)
 
 
 def ours(row, kernel=None):
-    """symsvm."""
+    """Return the entry of symsvm."""
     kernel = RBF.from_gamma(row.gamma) if kernel is None else kernel
     if row.kind == "ovo":
         return lambda: [
@@ -149,7 +149,7 @@ def ours(row, kernel=None):
 
 
 def estimator(module, row, dtype="float64", dense=False):
-    """scikit-learn's SVC or SVR, or a class with the same interface."""
+    """Return the entry of an SVC or SVR with the interface of scikit-learn."""
     shared = {"C": row.C, "gamma": row.gamma, "tol": TOL, "cache_size": CACHE}
     model = module.SVR(epsilon=EPSILON, **shared) if row.kind == "svr" else module.SVC(**shared)
     X = row.X.toarray() if dense and scipy.sparse.issparse(row.X) else row.X
@@ -158,13 +158,13 @@ def estimator(module, row, dtype="float64", dense=False):
 
 
 def coefficients(row, model):
-    """What a fitted estimator found, as z for each of its problems."""
+    """Return z for each binary problem of a fitted estimator."""
     coef = np.asarray(model.dual_coef_.todense() if scipy.sparse.issparse(model.dual_coef_) else model.dual_coef_)
     return spread(row, coef.astype("float64"), model.support_, np.asarray(model.n_support_), 1.0)
 
 
 def spread(row, coef, support, counts, sign):
-    """z for each problem, from coefficients that are laid out as LIBSVM does (k - 1, support vectors)."""
+    """Return z for each binary problem, from coefficients in the layout of LIBSVM (k - 1, support vectors)."""
     m = len(row.y)
     if row.kind == "svr":
         beta = np.bincount(support, coef[0], m)
@@ -184,13 +184,13 @@ def spread(row, coef, support, counts, sign):
 
 
 def libsvm_official(row):
-    """LIBSVM's own Python interface; the copy into its structures is not timed."""
+    """Return the entry of LIBSVM's own Python interface; copying into its structures is not timed."""
     from libsvm import svm
     from libsvm.svmutil import svm_parameter, svm_problem, toPyModel
 
     order = (
         np.argsort(row.y, kind="stable") if row.kind == "ovo" else np.arange(len(row.y))
-    )  # its classes come in order
+    )  # its classes are in the order of their first points
     X = row.X[order] if scipy.sparse.issparse(row.X) else scipy.sparse.csr_matrix(row.X[order])
     problem = svm_problem(row.y[order].astype("float64"), X)
     kind = f"-s 3 -p {EPSILON}" if row.kind == "svr" else "-s 0"
@@ -207,8 +207,8 @@ def libsvm_official(row):
     return lambda: toPyModel(svm.libsvm.svm_train(problem, options)), collect
 
 
-def contestants(row):
-    """The names of those who take part in a row and what they do."""
+def entries(row):
+    """Yield the names of the libraries for a row, and functions that make their entries."""
     import sklearn.svm
 
     dense = not scipy.sparse.issparse(row.X)
@@ -231,11 +231,11 @@ def contestants(row):
         yield "LIBSVM", lambda: libsvm_official(row)
 
 
-# ---- the judge
+# ---- evaluation in float64
 
 
-def judged(row, found):
-    """The sum of the dual objectives and the largest violation, in float64."""
+def evaluate(row, found):
+    """Return the sum of the dual objectives and the largest violation, in float64."""
     W, worst = 0.0, 0.0
     gram = LocalKernelMatrix(RBF.from_gamma(row.gamma), row.X.tocsr() if scipy.sparse.issparse(row.X) else row.X)
     for at, y, z in found:
@@ -244,17 +244,17 @@ def judged(row, found):
         z = np.where(np.abs(z) > (1 - 1e-6) * row.C, np.sign(z) * row.C, z)  # float32 rounds C
         beta = program.weights(z)
         support, Kz = np.flatnonzero(beta), np.zeros(len(at))
-        gram.among(at).product(beta[support], None, support, Kz, exact=True)
+        gram.submatrix(at).product(beta[support], None, support, Kz, exact=True)
         W += program.value(Kz, z)
         worst = max(worst, program.multipliers(program.gradient(Kz, z), z)[1])
     return W, worst
 
 
 def timed(work):
-    """The least time of some turns, 5 to 25 for short ones and fewer for long ones, and the last result."""
+    """Return the least time of some turns, 5 to 25 for short ones and fewer for long ones, and the last result."""
     times = []
     while sum(times) < (0.5 if len(times) >= 5 else 3.0) and len(times) < 25:
-        time.sleep(0.05)  # threads of the one before come to rest
+        time.sleep(0.05)  # threads of the previous turn finish
         began = time.perf_counter()
         result = work()
         times.append(time.perf_counter() - began)
@@ -267,7 +267,7 @@ def compare(row, only=None):
     print(f"\n{row.name} ({m} x {d}, gamma {row.gamma:.4g})")
     print(f"  {'':24}{'seconds':>9} {'symsvm is':>12} {'W':>22} {'violation':>10}")
     times, reference = {}, None
-    for name, make in contestants(row):
+    for name, make in entries(row):
         if only and name not in only:
             continue
         work, collect = make()
@@ -276,7 +276,7 @@ def compare(row, only=None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             seconds, result = timed(work)
-        W, violation = judged(row, collect(result))
+        W, violation = evaluate(row, collect(result))
         times[name] = seconds
         reference = W if reference is None else reference
         note = f"{seconds / times['symsvm']:9.2f} x" if name != "symsvm" and "symsvm" in times else ""
@@ -288,7 +288,7 @@ def compare(row, only=None):
 
 
 def certificate_time(row, result):
-    """The seconds of the certificates, which nobody has read yet."""
+    """Return the seconds to compute the certificates, which are computed when they are first read."""
     solutions = [solution for *_, solution in result] if row.kind == "ovo" else [result]
     began = time.perf_counter()
     good = all(solution.certificate.status == "optimal" for solution in solutions)
@@ -299,7 +299,7 @@ def certificate_time(row, result):
 
 
 def own_kernel(row):
-    """The RBF written by hand as a pair function, beside `RBF`."""
+    """Print the time of the RBF written as a pair function, beside `RBF`."""
     by_hand = pair_kernel(lambda x, z, gamma: (-(gamma * ((x - z) ** 2).sum())).exp(), gamma=row.gamma)
     times = []
     for kernel in (RBF.from_gamma(row.gamma), by_hand):
@@ -311,7 +311,7 @@ def own_kernel(row):
 
 
 def through_the_estimator(row):
-    """SVC or SVR beside the solver that it calls, in turns."""
+    """Print the time of SVC or SVR beside the solver that it calls, in turns."""
     (fit, _), (run, _) = estimator(symsvm, row), ours(row)
     fit(), run()
     best = [min(times) for times in zip(*((timed(fit)[0], timed(run)[0]) for _ in range(3)), strict=True)]
@@ -320,7 +320,7 @@ def through_the_estimator(row):
 
 
 def on_all_cores(row):
-    """The solver on one core and on all of them (seed 001's parallel SMO, with working sets)."""
+    """Print the time of the solver on one core and on all (the parallel SMO of Wei and Ren, with working sets)."""
     import numba
 
     work, _ = ours(row)
@@ -334,7 +334,7 @@ def on_all_cores(row):
 
 
 def prediction():
-    """10 000 images against 4000 support vectors."""
+    """Print the time of predicting 10 000 images with 4000 support vectors."""
     from sklearn.svm import SVC
 
     X, _ = digits("t10k")
@@ -343,20 +343,20 @@ def prediction():
     peer = SVC(gamma=0.02, C=1e-6).fit(V, y)  # every point is a support vector
     assert len(peer.support_) >= 3900, len(peer.support_)
     V, q = peer.support_vectors_, peer.dual_coef_[0]
-    oracle = symsvm.evaluation.evaluator.KernelEvaluator(RBF.from_gamma(0.02))
-    oracle.matvec(X, V, q)
-    (mine, f), (theirs, g) = timed(lambda: oracle.matvec(X, V, q)), timed(lambda: peer.decision_function(X))
-    alone = np.array([oracle.matvec(X[i : i + 1], V, q)[0] for i in range(20)])
+    evaluator = symsvm.evaluation.evaluator.KernelEvaluator(RBF.from_gamma(0.02))
+    evaluator.matvec(X, V, q)
+    (mine, f), (theirs, g) = timed(lambda: evaluator.matvec(X, V, q)), timed(lambda: peer.decision_function(X))
+    single = np.array([evaluator.matvec(X[i : i + 1], V, q)[0] for i in range(20)])
     scale = np.abs(q).max()
     print(
         f"prediction, {len(X)} x {len(V)} x 784: {mine:.3f} s, scikit-learn {theirs:.3f} s, {theirs / mine:.1f} x; "
         f"largest difference {np.abs(f - g + peer.intercept_[0]).max() / scale:.1e} of max|q|, "
-        f"of rows by themselves {np.abs(alone - f[:20]).max() / scale:.1e}"
+        f"of rows predicted one by one {np.abs(single - f[:20]).max() / scale:.1e}"
     )
 
 
 MEMORY = """
-exec(open({path!r}).read().split("# ---- contestants")[0])
+exec(open({path!r}).read().split("# ---- entries")[0])
 small = synthetic(3000)
 symsvm.solve(KernelDual(QuadraticProgram.c_svc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
 X, y = synthetic({m})
@@ -365,12 +365,12 @@ with Peak() as peak:
     solution = symsvm.solve(KernelDual(QuadraticProgram.c_svc(y, 1.0), X, RBF.from_gamma(1 / 20)))
     seconds = time.perf_counter() - began
 print(f"synthetic {m} x 20, C = 1: {{seconds:.2f}} s, {{solution.certificate}}; "
-      f"peak memory above the data {{peak.megabytes:.0f}} MB", flush=True)
+      f"peak memory beyond the data {{peak.megabytes:.0f}} MB", flush=True)
 """
 
 
 def big(m=100_000, peer=True):
-    """100 000 points: time and peak memory, in a process of its own."""
+    """Print time and peak memory for 100 000 points, in a new process."""
     subprocess.run([sys.executable, "-c", MEMORY.format(path=str(Path(__file__)), m=m)], check=True)
     if peer:
         from sklearn.svm import SVC
@@ -382,7 +382,7 @@ def big(m=100_000, peer=True):
 
 
 def geometric(values):
-    """The geometric mean."""
+    """Return the geometric mean."""
     return float(np.exp(np.mean(np.log(list(values)))))
 
 
@@ -396,11 +396,11 @@ def summary(table):
         least = min(to_best, key=to_best.get)
         means = geometric(to_sklearn.values()), geometric(to_best.values())
         print(f"\ngeometric means over {len(to_sklearn)} rows: {means[0]:.2f} x faster than scikit-learn,")
-        print(f"{means[1]:.2f} x than the best peer of each row; least lead {to_best[least]:.2f} x ({least})")
+        print(f"{means[1]:.2f} x than the best other library of each row; at least {to_best[least]:.2f} x ({least})")
 
 
 def chart(table, path):
-    """Draw the times as multiples of symsvm's."""
+    """Draw the times relative to symsvm."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -413,7 +413,7 @@ def chart(table, path):
         at = [i + (k - len(names) / 2 + 0.5) * height for i, t in enumerate(table.values()) if name in t]
         axes.barh(at, [t[name] / t["symsvm"] for t in table.values() if name in t], height, label=name)
     axes.axvline(1.0, color="black", linewidth=1)
-    axes.set(xscale="log", yticks=range(len(table)), yticklabels=list(table), xlabel="time, as a multiple of symsvm's")
+    axes.set(xscale="log", yticks=range(len(table)), yticklabels=list(table), xlabel="time relative to symsvm")
     axes.invert_yaxis()
     axes.legend(frameon=False, fontsize=8)
     for side in ("top", "right"):
@@ -424,14 +424,15 @@ def chart(table, path):
 
 
 def main():
+    """Print the tables and draw the chart."""
     main_rows, large = rows()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     every = [*main_rows, *large, "kernel", "estimator", "cores", "prediction", "big"]
     parser.add_argument("--rows", nargs="+", default=every, choices=every, metavar="NAME", help=", ".join(every))
-    parser.add_argument("--only", nargs="+", metavar="PEER", help="contestants, all by default")
-    parser.add_argument("--chart", default="out/peers.png", help="where the chart goes")
+    parser.add_argument("--only", nargs="+", metavar="PEER", help="the libraries (default all)")
+    parser.add_argument("--chart", default="out/peers.png", help="the file of the chart (default out/peers.png)")
     args = parser.parse_args()
-    np.ones(2**29)  # the first touch of a page costs more than later ones: not at the expense of whoever comes first
+    np.ones(2**29)  # the first access to a page is slow: it must not count for the first entry
     table = {name: compare(make(), args.only) for name, make in main_rows.items() if name in args.rows}
     summary(table)
     if table and all(len(t) > 1 for t in table.values()):

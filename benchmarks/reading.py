@@ -2,9 +2,9 @@
 
     SYMSVM_DATA=DIRECTORY python benchmarks/reading.py [--turns 7]
 
-Every reader takes its turn in each round, and counts with its best one; loops are compiled, and memory is touched,
-before. `ratio` is the other reader's time by ours: above 1 ours is faster. The tables are random, with 5 digits as
-people write them and with the 17 that float64 needs.
+The readers take turns, and the best turn of each counts; loops are compiled and memory is touched before. `ratio` is
+the time of a reader divided by that of symsvm. The tables are random, with 5 digits, which is common, and with the 17
+that float64 needs.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from symsvm.data import data_home, read, write
 
 
 def seconds(readers, path, turns):
-    """The best time of each reader, which take turns."""
+    """Return the best time of each reader; the readers take turns."""
     best = dict.fromkeys(readers, np.inf)
     for turn in range(turns + 1):
         for name, reader in readers.items():
@@ -35,14 +35,14 @@ def seconds(readers, path, turns):
 
 
 def plain_idx(path):
-    """IDX as a script of a few lines reads it."""
+    """Read IDX in a few lines of NumPy."""
     with gzip.open(path) as file:
         m = struct.unpack(">4I", file.read(16))[1]
         return np.frombuffer(file.read(), dtype="uint8").reshape(m, -1)
 
 
 def table(path, digits):
-    """A random table of 20000 points with 30 features, and labels."""
+    """Write a random table of 20000 points with 30 features and labels; return its path."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20000, 30))
     write(path, X.round(5) if digits == 5 else X, rng.integers(0, 2, 20000), header=[f"x{j}" for j in range(31)])
@@ -50,11 +50,11 @@ def table(path, digits):
 
 
 def main():
-    """Print a line a file and reader."""
+    """Print a line for each file and reader."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=7)
     turns = parser.parse_args().turns
-    np.ones(1 << 27)  # pages that the system has not yet backed are dear
+    np.ones(1 << 27)  # the first access to a page is slow
     tables = {
         "symsvm": lambda path: read(path, -1),
         "pandas": lambda path: pandas.read_csv(path).to_numpy(),
@@ -70,7 +70,7 @@ def main():
         print(f"{'file':28} {'MB':>6}  {'reader':20} {'ms':>8} {'ratio':>6}")
         for path, readers in cases:
             if not path.is_file():
-                print(f"{path.name:28} is not in {path.parent}")
+                print(f"{path.name:28} is skipped: it is not in {path.parent}")
                 continue
             best = seconds(readers, path, turns)
             for name, spent in best.items():

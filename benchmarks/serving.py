@@ -1,11 +1,11 @@
-"""The service under load, on loopback: latency, throughput, memory, and what batches are worth.
+"""The service under load, on loopback: latency, throughput, memory, and the effect of batches.
 
     SYMSVM_DATA=DIRECTORY python benchmarks/serving.py [--model news.symsvm] [--requests 100000] [--seconds 10]
 
-The service is a process of its own with one worker; this process sends requests over kept-alive connections and
-compares every answer with the model's own prediction. `paced` sends at a fixed rate and counts the latency from when a
-request was due, so that a stall counts for all that it holds up; `flat out` sends the next request when an answer is
-there. Posts are those of the by-date test set, in their order; the kernel machine is an RBF machine on digits.
+The service is a separate process with one worker. This process sends requests over keep-alive connections and compares
+every answer with the prediction of the model. `paced` sends at a fixed rate and measures the latency from the time at
+which a request was due, so that a delay counts for all requests that it affects; `unpaced` sends the next request as
+soon as an answer arrives. Posts are those of the by-date test set, in order; the kernel model is an RBF SVC on digits.
 """
 
 import argparse
@@ -32,7 +32,7 @@ RUN = "import sys, json; from symsvm.serve import run; run(sys.argv[1], port=0, 
 
 @contextlib.contextmanager
 def service(path, **limits):
-    """A service in a process of its own: yields its port and its process."""
+    """Run a service in a separate process; yield its port and its process."""
     start = time.perf_counter()
     command = [sys.executable, "-c", RUN, str(path), json.dumps(limits)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -46,7 +46,7 @@ def service(path, **limits):
 
 
 def memory(process):
-    """The resident memory of a process in MB."""
+    """Return the resident memory of a process in MB."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
@@ -60,7 +60,7 @@ class Client:
         return self
 
     async def ask(self, request):
-        """The body of the answer, which must be a success."""
+        """Send a request and return the body of the answer; raise an error unless its status is 200."""
         self.writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
         body = await self.reader.readexactly(int(re.search(rb"content-length: (\d+)", head)[1]))
@@ -70,14 +70,14 @@ class Client:
 
 
 def request(path, value):
-    """The bytes of a POST."""
+    """Return the bytes of a POST request."""
     body = json.dumps(value).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 async def load(port, requests, check, *, clients, rate=None, count):
-    """Send `count` requests, in turn from the list; return the seconds of each and of all."""
+    """Send `count` requests, cycling through the list; return the seconds of each and of all."""
     pool = [await Client().open(port) for _ in range(clients)]
     times, turn, start = [], iter(range(count)), time.perf_counter()
 
@@ -98,7 +98,7 @@ async def load(port, requests, check, *, clients, rate=None, count):
 
 
 def cpu(process):
-    """The seconds that a process has computed."""
+    """Return the CPU seconds of a process."""
     fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -110,7 +110,7 @@ def head():
 
 
 def measure(name, port, process, requests, check, *, rows=1, **how):
-    """Send requests and print a line of figures; CPU ms is what the service computed for a request."""
+    """Send requests and print a line of numbers; CPU ms is the CPU time of the service for a request."""
     before = cpu(process)
     times, spent = asyncio.run(load(port, requests, check, **how))
     n, computed = len(times), cpu(process) - before
@@ -120,7 +120,7 @@ def measure(name, port, process, requests, check, *, rows=1, **how):
 
 
 def posts(path, seconds, total):
-    """Single posts to a model of texts."""
+    """Measure single posts sent to a text model."""
     texts, model = read(data_home() / "20news-bydate.tar.gz").test.texts[:2000], symsvm.load(path)
     wanted = model.predict(texts).tolist()
     requests = [request("/", {"post_text": text}) for text in texts]
@@ -128,7 +128,7 @@ def posts(path, seconds, total):
     def check(i, body):
         found = json.loads(body)["predicted_newsgroup"]["name"]
         if found != wanted[i]:
-            raise RuntimeError(f"post {i} is {wanted[i]} here and {found} there")
+            raise RuntimeError(f"post {i} is {wanted[i]} by the model and {found} by the service")
 
     with service(path) as (port, process):
         head()
@@ -136,7 +136,7 @@ def posts(path, seconds, total):
         for rate in (100, 300, 500):
             measure(f"paced at {rate} a second", *one, clients=64, rate=rate, count=int(seconds * rate))
         for clients in (1, 4, 16):
-            measure(f"flat out, {clients} clients", *one, clients=clients, count=int(seconds * 400))
+            measure(f"unpaced, {clients} clients", *one, clients=clients, count=int(seconds * 400))
         print(f"{'memory after so many requests':34}", end="")
         for tenth in range(1, 11):
             asyncio.run(load(port, requests, check, clients=8, count=max(1, total // 10)))
@@ -145,7 +145,7 @@ def posts(path, seconds, total):
 
 
 def rows(folder, seconds):
-    """Rows to a kernel machine, alone and together."""
+    """Measure rows sent to a kernel model, one by one and in batches."""
     X, y = load_digits(return_X_y=True)
     model = symsvm.SVC(C=10.0, gamma=1e-3).fit(X, y)
     path = Path(folder) / "digits.symsvm"
@@ -177,11 +177,15 @@ def rows(folder, seconds):
 
 
 def main():
-    """Print all figures."""
+    """Print all measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", help="a model of newsgroups; without it one is trained")
-    parser.add_argument("--requests", type=int, default=100_000, help="after which the memory is told")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement, about")
+    parser.add_argument("--model", help="the file of a newsgroups model (default: train one)")
+    parser.add_argument(
+        "--requests", type=int, default=100_000, help="requests of the memory measurement (default 100000)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="the approximate duration of each measurement (default 10)"
+    )
     chosen = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,12 @@
-"""A search over C and gamma with 5 folds beside scikit-learn's GridSearchCV, in one run.
+"""A search over C and gamma with 5 folds beside GridSearchCV of scikit-learn, in one run.
 
     SYMSVM_DATA=DIRECTORY python benchmarks/tuning.py [--turns 3] [--jobs 2]
 
 5 x 5 cells in 5 folds, 125 fits over the RBF kernel, on svmguide1 scaled to [-1, 1]: `symsvm.tuning.tune` with threads,
-`GridSearchCV` over scikit-learn's SVC (LIBSVM) with processes, the same folds and tolerance. Both count with their best
-turn, in turns one after the other. The first call is apart: for symsvm it loads compiled loops (and compiles them, if
-nobody has on this machine), for scikit-learn it starts processes. `difference` is the greatest between the mean scores
-of a cell; fits of symsvm alone are a third column.
+`GridSearchCV` over scikit-learn's SVC (LIBSVM) with processes, the same folds and tolerance. They take turns, and the
+best turn of each counts. The first call is listed separately: symsvm loads its compiled loops (and compiles them if
+they are not in the cache), scikit-learn starts processes. The last lines compare mean scores cell by cell, and time
+`GridSearchCV` over symsvm's SVC in one process.
 """
 
 import argparse
@@ -24,7 +24,7 @@ GRID = {"C": [2.0**k for k in (-1, 2, 5, 8, 11)], "gamma": [2.0**k for k in (-7,
 
 
 def timed(work):
-    """Seconds, and what the work returns."""
+    """Return the seconds of the work and its result."""
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result
@@ -48,21 +48,21 @@ def main():
     for _ in range(args.turns):
         for name, run in runs.items():
             best[name] = min(best[name], timed(run)[0])
-    alone, scores = timed(lambda: search(SVC(), X, labels, 1))
+    single, scores = timed(lambda: search(SVC(), X, labels, 1))
     ours, theirs = first["tune"][1], first["GridSearchCV"][1]
     print(f"svmguide1, {len(X)} points, {len(ours)} cells in 5 folds, {args.jobs} jobs; seconds")
     print(f"{'':34}{'first call':>12}{'best of ' + str(args.turns):>12}{'ratio':>8}")
     for name in runs:
         ratio = best["GridSearchCV"] / best[name]
         print(f"{name:34}{first[name][0]:12.2f}{best[name]:12.2f}{ratio:8.2f}")
-    print(f"{'fits of symsvm alone, one process':34}{'':12}{alone:12.2f}{best['GridSearchCV'] / alone:8.2f}")
-    print(f"greatest difference of mean scores: {np.abs(ours - theirs).max():.1e} from scikit-learn,", end=" ")
-    print(f"{np.abs(ours - scores).max():.1e} from fits alone")
+    print(f"{'GridSearchCV, symsvm, 1 process':34}{'':12}{single:12.2f}{best['GridSearchCV'] / single:8.2f}")
+    print(f"largest difference of mean scores: {np.abs(ours - theirs).max():.1e} from scikit-learn,", end=" ")
+    print(f"{np.abs(ours - scores).max():.1e} from GridSearchCV over symsvm")
     print(f"best score: {ours.max():.4f}, scikit-learn {theirs.max():.4f}, halving {first['halving'][1]:.4f}")
 
 
 def search(estimator, X, y, jobs):
-    """The mean scores of scikit-learn's search."""
+    """Return the mean scores of GridSearchCV."""
     return GridSearchCV(estimator, GRID, n_jobs=jobs, refit=False).fit(X, y).cv_results_["mean_test_score"]
 
 

@@ -1,8 +1,8 @@
-"""Every algorithm on the same problems, beside scikit-learn: a table, pictures, and what the seeds found.
+"""Compare all algorithms on the same problems, beside scikit-learn: tables, plots, and claims of the source documents.
 
     python examples/compare.py [--problems separable sine ...] [--time-limit 10] [--mode JAX] [--to out/compare]
 
-Writes report.md and pictures. Real sets (housing, svmguide1) are read from SYMSVM_DATA, or downloaded once.
+Writes report.md and plots. Real data sets (housing, svmguide1) are read from SYMSVM_DATA, or downloaded once.
 """
 
 import argparse
@@ -16,20 +16,29 @@ matplotlib.use("Agg")
 
 
 def main(arguments=None):
+    """Run the comparison; return its entries."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS), metavar="NAME")
-    parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="all that suit a problem by default")
-    parser.add_argument("--tol", type=float, default=1e-3, help="what every algorithm is asked for")
-    parser.add_argument("--time-limit", type=float, default=10.0, help="seconds for each algorithm")
-    parser.add_argument("--mode", default=None, help="the backend of the algorithms that are graphs")
-    parser.add_argument("--to", default="out/compare", help="the directory for report.md and pictures")
+    parser.add_argument(
+        "--algorithms", nargs="+", metavar="NAME", help="the algorithms (default: all that suit a problem)"
+    )
+    parser.add_argument("--tol", type=float, default=1e-3, help="the tolerance of every algorithm (default 1e-3)")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, help="the time limit of each algorithm in seconds (default 10)"
+    )
+    parser.add_argument(
+        "--mode", default=None, help="the backend of algorithms that are compiled from graphs, NUMBA (default) or JAX"
+    )
+    parser.add_argument(
+        "--to", default="out/compare", help="the directory for report.md and plots (default out/compare)"
+    )
     args = parser.parse_args(arguments)
     problems = []
     for name in args.problems:
         try:
             problems.append(problem(name))
         except DownloadError as error:
-            print(f"{name} is left out: {error}")
+            print(f"{name} is skipped: {error}")
     options = {"algorithms": args.algorithms, "tol": args.tol, "time_limit": args.time_limit, "mode": args.mode}
     return report(problems, args.to, **options)
 

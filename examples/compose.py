@@ -1,4 +1,4 @@
-"""Compose your own: a kernel and a dual that symsvm does not have, written as a paper would, trained and checked.
+"""Train a kernel and a dual of your own: write them as in a paper, solve, and check the duality gap.
 
     python examples/compose.py
 
@@ -7,11 +7,11 @@ Take the dual of the paper (Eq. 21) and add a quadratic term,
     minimise W(lam) = -sum_i lam_i + 1/2 sum_ij lam_i lam_j y_i y_j K(x_i, x_j) + mu/2 sum_i lam_i^2
     subject to 0 <= lam_i <= C, y.lam = 0.
 
-It is the dual of a machine whose hinge loss is rounded off at its kink (the Huberised hinge): with xi the slack,
+It is the dual of an SVM whose hinge loss is rounded off at its kink (the Huberised hinge): with xi the slack,
 
     loss(xi) = max over 0 <= lam <= C of  lam xi - mu/2 lam^2  =  0,  xi^2 / (2 mu)  or  C xi - mu C^2 / 2.
 
-The library knows neither that loss nor the kernel below; it needs only W and the feasible set.
+symsvm has neither this loss nor the kernel below; it needs only W and the feasible set.
 """
 
 import argparse
@@ -29,12 +29,12 @@ C, MU = 1.0, 0.5
 
 
 def rational_quadratic(x, z, scale):
-    """One expression for one pair: a mixture of Gaussians of all widths."""
+    """Return K(x, z) for one pair: a mixture of Gaussians of all widths."""
     return (1 + ((x - z) ** 2).sum() / (2 * scale)) ** -1.0
 
 
 def build_W(lam, X, y, kernel):
-    """The sum inside the sum, and the term that is new."""
+    """Return W: the double sum of Eq. 21, and the new quadratic term."""
 
     def inner(x_i):
         return sum_over(lambda lam_j, y_j, x_j: lam_j * y_j * kernel.pair(x_i, x_j), lam, y, X)
@@ -44,17 +44,19 @@ def build_W(lam, X, y, kernel):
 
 
 def primal(lam, b, y, Kq):
-    """The primal value by hand: 1/2 |theta|^2 + sum of the rounded hinge loss."""
+    """Return the primal value, 1/2 |theta|^2 + the sum of the Huberised hinge loss, in NumPy."""
     xi = np.maximum(0, 1 - y * (Kq + b))
     loss = np.where(xi <= MU * C, xi**2 / (2 * MU), C * xi - MU * C**2 / 2)
     return 0.5 * (lam * y) @ Kq + loss.sum()
 
 
 def main():
-    """Train on two species of iris and compare the dual value with the primal one."""
+    """Train on two species of iris, compare the dual value with the primal one, and return the gap."""
     parser = argparse.ArgumentParser(description="Train a dual that symsvm does not have.")
     parser.add_argument("--mode", default="NUMBA", help="the backend, NUMBA (default) or JAX")
-    parser.add_argument("--rows", type=int, default=100, help="how many of the 100 flowers (default all)")
+    parser.add_argument(
+        "--rows", type=int, default=100, help="the number of training points, at most 100 (default 100)"
+    )
     args = parser.parse_args()
 
     iris = load_iris()

@@ -1,4 +1,4 @@
-"""Table 1 and Table 2 of the paper, from the data, with what the paper's figures hide.
+"""Reproduce Table 1 and Table 2 of the paper, and say what their numbers do not show.
 
     python examples/paper_tables.py              ten seeds
     python examples/paper_tables.py --seeds 1    one seed
@@ -41,13 +41,13 @@ APPLICATIONS = (
 
 
 def per_cent(yhat, y):
-    """The accuracy of decision values, in per cent; one row is a share of a test set like any other."""
+    """Return the accuracy of decision values in per cent."""
     return 100 * float(np.mean(np.sign(yhat) == y))
 
 
 def table_1():
-    """Print Table 1: the sets, and LIBSVM on features scaled to [-1, 1]."""
-    print("Table 1: the sets, and LIBSVM (scikit-learn's SVC) on features scaled to [-1, 1]\n")
+    """Print Table 1: the data sets, and LIBSVM on features scaled to [-1, 1]."""
+    print("Table 1: the data sets, and LIBSVM (scikit-learn's SVC) on features scaled to [-1, 1]\n")
     print(
         f"{'':14}{'train':>6}{'test':>6}{'features':>9}{'C':>7}{'gamma':>7}{'paper %':>9}{'here %':>8}  test rows in +1"
     )
@@ -69,7 +69,7 @@ def table_2(seeds):
     for app in APPLICATIONS:
         data = load(app.name)
         X, X_test = standardise(data.X, data.X_test)
-        # One label for +1 in both files: a test file may hold one class only.
+        # The label of class +1 is that of the training file: a test file may have one class only.
         y, y_test = signs(data.y), np.where(data.y_test == data.y.max(), 1, -1)
         print(
             f"\n{app.title}: C = {app.C:g}, sigma = {app.sigma:g} (gamma = {1 / (2 * app.sigma**2):.3g}), "
@@ -98,7 +98,7 @@ def run(svm, seed, steps, X_test, y_test):
     svm.lam.set_value(np.random.default_rng(seed).random(svm.m))
     began = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap below says it in figures
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is printed
         svm.train_model_full(max_iters=steps)
     seconds = time.perf_counter() - began
     certificate = svm.certificate()
@@ -107,14 +107,14 @@ def run(svm, seed, steps, X_test, y_test):
 
 
 NOTES = """
-What these figures hide
+What these numbers do not show
 - The text gives alpha = 0.001, but the author's program never read it: its steps were 0.01. On astroparticle, 0.001
-  does not reach the published figure from any start (benchmarks/paper_starts.py tries 2000).
+  does not reach the published accuracy from any start (benchmarks/paper_starts.py tries 2000).
 - lam starts at random, uniform on [0, 1), without a seed: an accuracy is one draw from the range above. The published
   95.1 % on vehicle is 39 of 41 rows, which one start in fifty reaches with alpha = 0.01.
-- All 41 vehicle test rows are of class +1: a constant answer +1 scores 100 % there, and 95.1 % is no evidence.
+- All 41 vehicle test rows are of class +1: the constant answer +1 scores 100 %, so 95.1 % is no evidence.
 - |y.lam| is the violation of the equality of Eq. 21, which must be 0: P and then Pi (Eq. 26) do not end feasible, and
-  a point that is not feasible has no duality gap. The exact projection ends feasible with the same cost a step.
+  an infeasible point has no duality gap. The exact projection ends feasible at the same cost per step.
 - 15 or 20 steps end far from the optimum, where the gap would be 0: the classifier is stopped early, not trained.
 - Table 1 scales features to [-1, 1], Table 2 standardises them, and sigma = 0.30 is gamma = 5.56, not the 2.0 of
   Table 1: the two rows compare different models, not different solvers.
@@ -125,7 +125,7 @@ What these figures hide
 def main():
     """Print both tables and the notes."""
     parser = argparse.ArgumentParser(description="Reproduce Table 1 and Table 2 of the paper.")
-    parser.add_argument("--seeds", type=int, default=10, help="how many random starts (default 10)")
+    parser.add_argument("--seeds", type=int, default=10, help="the number of random starts (default 10)")
     args = parser.parse_args()
     table_1()
     table_2(args.seeds)

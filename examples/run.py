@@ -1,8 +1,8 @@
-"""The main job, equation by equation: train the paper's machine on real data and look at the result.
+"""Train the SVM of the paper on real data, equation by equation, and plot the result.
 
     python examples/run.py [--mode JAX]
 
-The data are scikit-learn's breast cancer set, two features of it, so that the decision function can be drawn.
+The data are two features of scikit-learn's breast cancer set, so that the decision function can be drawn.
 """
 
 import argparse
@@ -43,11 +43,13 @@ def optimum(X, y):
 
 
 def main():
-    """Train with both projections, print what was solved, write a picture."""
+    """Train with both projections, print the results, and write a plot."""
     parser = argparse.ArgumentParser(description="Train the paper's SVM on real data, equation by equation.")
     parser.add_argument("--mode", default="NUMBA", help="the backend, NUMBA (default) or JAX")
-    parser.add_argument("--steps", type=int, default=5000, help="gradient steps (default 5000)")
-    parser.add_argument("--out", type=Path, default=Path("out/run.png"), help="the picture (default out/run.png)")
+    parser.add_argument("--steps", type=int, default=5000, help="the number of gradient steps (default 5000)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/run.png"), help="the file of the plot (default out/run.png)"
+    )
     args = parser.parse_args()
 
     X, X_test, y, y_test = data()
@@ -65,7 +67,7 @@ def main():
         svm.build_update(alpha=alpha)
         began = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate below says it in figures
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate is printed
             first = svm.train_model_full(max_iters=1)  # compiles
             compiled = time.perf_counter()
             rest = svm.train_model_full(max_iters=args.steps - 1)
@@ -91,7 +93,7 @@ def main():
     axes[1].set(xlabel=f"{FEATURES[0]} (standardised)", ylabel=f"{FEATURES[1]} (standardised)")
     args.out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(args.out, dpi=130)
-    print(f"\nPicture  {args.out}")
+    print(f"\nPlot     {args.out}")
 
 
 if __name__ == "__main__":

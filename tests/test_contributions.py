@@ -1,4 +1,4 @@
-"""Contributions add up to the decision, for every estimator, and are what the equation says."""
+"""Contributions add up to the decision value, for every estimator, and equal the terms of the equation."""
 
 import itertools
 
@@ -47,25 +47,25 @@ MODELS = {
 }
 
 
-def fitted(name, *before):
+def fit(name, *steps):
     model, targets, _ = MODELS[name]
-    return make_pipeline(*before, model).fit(X, targets) if before else model.fit(X, targets)
+    return make_pipeline(*steps, model).fit(X, targets) if steps else model.fit(X, targets)
 
 
 def decisions(model, x):
-    """Of each problem, by the public methods."""
-    machine = model[-1] if hasattr(model, "steps") else model
+    """Return the decision values of each binary problem, by the public methods."""
+    final = model[-1] if hasattr(model, "steps") else model
     if not hasattr(model, "decision_function"):
         return model.predict([x])
-    if isinstance(machine, SVC | NuSVC) and machine.multi_class != "ovr" and len(machine.classes_) > 2:
-        machine.set_params(decision_function_shape="ovo")
+    if isinstance(final, SVC | NuSVC) and final.multi_class != "ovr" and len(final.classes_) > 2:
+        final.set_params(decision_function_shape="ovo")
         values = model.decision_function([x])[0]
-        machine.set_params(decision_function_shape="ovr")
+        final.set_params(decision_function_shape="ovr")
         return values
     return np.ravel(model.decision_function([x]))
 
 
-def adds_up(found):
+def check_sum(found):
     total = found.intercept + found.contributions.sum()
     assert abs(total - found.decision) < 1e-10 * max(1.0, np.abs(found.contributions).sum())
     assert np.array_equal(found.contributions, found.weights * found.values)
@@ -75,19 +75,19 @@ def adds_up(found):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("before", [(), (Scaling(),)], ids=["alone", "scaled"])
-def test_terms_add_up(name, before):
-    model = fitted(name, *before)
+@pytest.mark.parametrize("steps", [(), (Scaling(),)], ids=["estimator", "pipeline"])
+def test_terms_add_up(name, steps):
+    model = fit(name, *steps)
     found = contributions(model, x)
     assert len(found) == MODELS[name][2]
     for one in found:
-        adds_up(one)
-    if name != "linear, pairs":  # whose values are not public: only votes are
+        check_sum(one)
+    if name != "linear, pairs":  # whose decision_function returns votes
         assert np.allclose([one.decision for one in found], decisions(model, x), rtol=0, atol=1e-10)
 
 
 def test_terms_of_features_are_weights_times_values():
-    model = fitted("linear")
+    model = fit("linear")
     for c, found in enumerate(contributions(model, x)):
         assert found.label == model.classes_[c]
         assert found.against is None
@@ -126,7 +126,7 @@ def test_a_linear_kernel_has_both_kinds_of_terms():
     model = SVC(kernel="linear").fit(X, TWO)
     ((a,), (b,)) = contributions(model, x), contributions(model, x, by="support vectors")
     assert (a.by, b.by) == ("features", "support vectors")
-    adds_up(b)
+    check_sum(b)
     assert np.isclose(a.contributions.sum(), b.contributions.sum())
 
 
@@ -134,15 +134,15 @@ def test_precomputed_matrices():
     gram = X @ X.T
     model = SVC(kernel="precomputed").fit(gram, TWO)
     (found,) = contributions(model, [(X @ x).tolist()])
-    adds_up(found)
+    check_sum(found)
     assert found.decision == model.decision_function([X @ x])[0]
 
 
-def test_words():
+def test_words_of_a_text_model():
     texts = ["the orbit of the moon", "a rocket in orbit", "the goal of the match", "a match on ice"] * 2
     model = classifier().fit(texts, ["space", "space", "sport", "sport"] * 2)
     (found,) = contributions(model, "a match, a goal and a rocket")
-    adds_up(found)
+    check_sum(found)
     assert {term.name for term in found.top() if term.contribution > 0} == {"match", "goal"}
     assert [term.name for term in found.top() if term.contribution < 0] == ["rocket"]
     assert found.probability == model.predict_proba(["a match, a goal and a rocket"])[0, 1]
@@ -157,7 +157,7 @@ def test_names_of_columns():
     calibrated = LinearSVC(calibration="sigmoid", random_state=0)
     for model in (calibrated, LinearSVR(), SVC(kernel="linear"), make_pipeline(StandardScaler(), LinearSVC())):
         (found,) = contributions(model.fit(table, TWO), table[:1])
-        adds_up(found)
+        check_sum(found)
         assert sorted(found.names.tolist()) == ["a", "b", "c", "d"]
 
 
@@ -165,14 +165,14 @@ def test_sparse_points_and_float32():
     rows = sparse.csr_matrix(np.where(X > 3, X, 0.0))
     for model in (LinearSVC(), SVC(), SVC(kernel="linear")):
         found = contributions(model.fit(rows, TWO), rows[:1])[0]
-        adds_up(found)
+        check_sum(found)
         assert found.decision == model.decision_function(rows[:1])[0]
-    adds_up(contributions(SVC().fit(X.astype("float32"), TWO), x.astype("float32"))[0])
+    check_sum(contributions(SVC().fit(X.astype("float32"), TWO), x.astype("float32"))[0])
     dense = contributions(LinearSVC().fit(X, TWO), [0.0, 1.0, 0.0, 2.0])[0]
     assert sorted(dense.names.tolist()) == ["x1", "x3"]
 
 
-def test_what_has_no_contributions():
+def test_invalid_arguments():
     model = SVC().fit(X, NAMES)
     with pytest.raises(ValueError, match="x must be one point, got 50"):
         contributions(model, X)

@@ -1,4 +1,4 @@
-"""The examples run, small, and what they claim holds."""
+"""The examples run on small inputs, and their claims hold."""
 
 import importlib.util
 import sys
@@ -23,7 +23,7 @@ def script(name):
     return module
 
 
-def test_compose_closes_the_gap_of_a_dual_of_its_own(monkeypatch, capsys):
+def test_compose_closes_the_gap_of_a_new_dual(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["compose.py", "--rows", "40"])
     gap = script("examples/compose.py").main()
     assert -1e-10 < gap < 1e-6
@@ -43,7 +43,7 @@ def test_run_prints_the_equations_and_draws(monkeypatch, capsys, tmp_path):
 
 
 def small(name):
-    """A set with the shape of the paper's, at a size that a test can train."""
+    """Return a set in the form of the paper's data sets, but small."""
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(30, 4)), rng.normal(size=(9, 4))
     return DataSet(X, np.where(X[:, 0] > 0, 1.0, -1.0), Z, np.ones(9))
@@ -59,11 +59,11 @@ def test_paper_tables_prints_both_tables(monkeypatch, capsys):
     assert "9 of 9" in out
     assert out.count("projection, alpha = ") == 4
     assert "the largest stable step" in out
-    assert "What these figures hide" in out
+    assert "What these numbers do not show" in out
 
 
 def twenty_steps():
-    """Twenty printed steps on svmguide3 from one seed, against the recursion in NumPy with K computed once."""
+    """Compare twenty steps as printed in the paper, on svmguide3 from one start, with the recursion in NumPy."""
     starts = script("benchmarks/paper_starts.py")
     data = load("svmguide3")
     X, Z = standardise(data.X, data.X_test)
@@ -77,7 +77,7 @@ def twenty_steps():
     return svm, Z
 
 
-def test_printed_steps_are_the_recursion(monkeypatch, tmp_path):
+def test_steps_as_printed_equal_the_recursion(monkeypatch, tmp_path):
     use("small", "svmguide3", tmp_path, monkeypatch)
     svm, Z = twenty_steps()
     assert (svm.make_predictions_parallel(Z) > 0).mean() > 0.8  # all of class +1

@@ -1,4 +1,4 @@
-"""explain: what it says is there, is true, and is the same whatever draws it."""
+"""explain: its sentences and formulas are complete and true, as text, picture and page."""
 
 import re
 import sys
@@ -96,8 +96,8 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_duals_in_symbols_are_those_that_are_solved(name):
-    """W and the sums of the equalities at a point, and the bounds, are those of the program of the same machine."""
+def test_symbolic_duals_equal_the_solved_programs(name):
+    """W and the sums of the equalities at a point, and the bounds, are those of the program of the estimator."""
     problem = overlapping()
     program, objective = MACHINES[name](problem.y)
     signs = problem.y if "svc" in name else np.repeat([1.0, -1.0], program.m)[: program.n]  # z = signs * lam
@@ -116,7 +116,7 @@ def test_the_duals_in_symbols_are_those_that_are_solved(name):
     np.testing.assert_allclose(np.abs(A @ (signs * z) - totals) if len(totals) else [], sums, atol=1e-12)
 
 
-def test_estimators_show_their_own_dual():
+def test_estimators_show_their_dual():
     text = explain(SVR(kernel=RBF(0.5), C=3.0))
     assert text.startswith("SVR(W of lam = (alpha, alpha'), 0 <= lam <= 3, sum of alpha = sum of alpha')\n")
     assert "W = epsilon * sum(lam) - sum(y * u) + 0.5 * sum over the rows (a_i of u, x_i) of\n" in text
@@ -129,10 +129,10 @@ def test_estimators_show_their_own_dual():
     assert "CSVC(W of lam, 0 <= lam <= 1)\n" in embedded
     assert "/ (2 * sigma**2)) + c)\n" in embedded
     assert repr(NuSVC(kernel=RBF(0.5), nu=0.2).objective_).endswith("sum of lam over each class = 0.1 m)")
-    machine = OneClassSVM()
+    estimator = OneClassSVM()
     with pytest.raises(AttributeError, match="fit first, or give a Kernel object"):
-        machine.explain()
-    assert repr(machine.fit(overlapping().X).objective_).endswith("sum of lam = 0.5 m)")
+        estimator.explain()
+    assert repr(estimator.fit(overlapping().X).objective_).endswith("sum of lam = 0.5 m)")
 
 
 def test_a_custom_objective():
@@ -143,9 +143,9 @@ def test_a_custom_objective():
     assert "stored: (?,) float64" in text  # the sums of the rows of X
 
 
-def test_numbers_of_a_program_are_shown_as_they_are():
+def test_numbers_of_a_program_are_shown():
     u, _, t = shared(6)
-    for scale in (0.3, 0.7):  # which share a machine
+    for scale in (0.3, 0.7):  # which share compiled functions
         program = compile(Objective(scale * (u**2).sum() - (t * u).sum(), u), ProjectedGradient(), mode="FAST_COMPILE")
         text = explain(program)
         assert f"W = {scale} * sum(lam**2) - sum(y * lam)" in text
@@ -168,14 +168,14 @@ def test_a_gram_matrix_that_does_not_fit_is_tiled():
     assert "not used: map_to_batch, batched_inner_to_sum, tile" in large
 
 
-def test_a_matrix_without_tiles_says_why():
+def test_the_reason_why_a_matrix_is_not_tiled():
     u, Z, t = shared(3000)
-    farthest = pair_kernel(lambda x, z: pt.exp(-abs(x - z).max()))
-    text = explain(compile(CSVC(u, Z, t, 1.0, farthest), ProjectedGradient(0.1), mode="FAST_COMPILE", memory=2**23))
+    chebyshev = pair_kernel(lambda x, z: pt.exp(-abs(x - z).max()))
+    text = explain(compile(CSVC(u, Z, t, 1.0, chebyshev), ProjectedGradient(0.1), mode="FAST_COMPILE", memory=2**23))
     assert "is no sum over features" in text.replace("\n  ", " ")
     u, Z, t = shared(20000, shape=None)
     u, Z, t = (pytensor.shared(v.get_value(), name=v.name, shape=v.get_value().shape) for v in (u, Z, t))
-    assert "The passes are not applied: " in explain(CSVC(u, Z, t, 1.0, farthest))
+    assert "The passes are not applied: " in explain(CSVC(u, Z, t, 1.0, chebyshev))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_matrix_without_tiles_says_why():
         (lambda a, acc: acc + a * pt.sin(acc), "than add to the accumulator: acc = acc + lam_i * sin(acc)."),
     ],
 )
-def test_a_loop_that_stays_says_why(step, why):
+def test_the_reason_why_a_loop_is_not_lifted(step, why):
     text = explain(Objective(fold(step) + lam.sum(), variable=lam))
     assert why in text.replace("\n", " ")
     assert "f = fold over the rows (lam_i), acc from 0.5, of\n" in text
@@ -210,7 +210,7 @@ def test_the_papers_class_before_and_after_training():
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_formulas_say_what_the_graph_computes(name):
+def test_formulas_compute_the_value_of_the_graph(name):
     """The lines, run as NumPy, give the value of the graph, before and after every stage."""
     problem = overlapping()
     kernel = KERNELS[name][0]
@@ -227,7 +227,7 @@ def test_formulas_say_what_the_graph_computes(name):
         np.testing.assert_allclose(scope.get("g", gradient), gradient, rtol=1e-9, atol=1e-10)
 
 
-def test_formulas_of_odds_and_ends():
+def test_formulas_of_slices_shapes_and_functions():
     i = pt.constant(np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), name="i")
     assert formula(f=pt.sqrt(lam[1:] - lam[:-1]).mean()) == ["f = mean(sqrt(lam[1:] - lam[:-1]))"]
     assert formula(f=-(lam - i) / 2) == ["f = (-lam + i) / 2"]
@@ -237,12 +237,12 @@ def test_formulas_of_odds_and_ends():
     assert formula(f=X / X.sum(axis=1, keepdims=True)) == ["f = X / sum(X, axis=1)[:, None]"]
 
 
-def test_two_inputs_of_one_name_stay_two():
+def test_two_inputs_of_one_name_get_two_names():
     objective = CSVC(lam, X, y, 1.0, RBF(0.5) + RBF(0.7))
     assert "sigma2**2" in explain(objective)
 
 
-def test_the_picture_is_xml_and_the_page_loads_nothing():
+def test_the_picture_is_xml_and_the_page_loads_no_resources():
     objective = CSVC(lam, X, y, 2.0, RBF(0.5))
     picture = explain(objective, format="svg")
     root = ElementTree.fromstring(picture)
@@ -258,7 +258,7 @@ def test_the_picture_is_xml_and_the_page_loads_nothing():
     assert not re.search(r"http|src=|href=|url\(|@import", page)
 
 
-def test_boxes_do_not_touch():
+def test_boxes_do_not_overlap():
     picture = explain(CSVC(lam, X, y, 2.0, KERNELS["composed"][0]), format="svg")
     panels = ElementTree.fromstring(picture).findall("{http://www.w3.org/2000/svg}g")
     assert len(panels) == 2

@@ -1,4 +1,4 @@
-"""Pictures: each draws, returns a display, keeps to the axes it is given, and shows the right numbers."""
+"""Plots: each function draws on the axes it is given, returns a display, and shows the right numbers."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def test_every_function_draws_and_returns_a_display(name, svc, svr):
 
 
 @pytest.mark.parametrize("name", DRAW)
-def test_every_function_keeps_to_its_axes(name, svc, svr):
+def test_every_function_draws_only_on_its_axes(name, svc, svr):
     figure, (left, right) = pyplot.subplots(1, 2, layout="constrained")
     before = pyplot.get_fignums()
     display = DRAW[name]({"svc": svc, "svr": svr}, ax=right)
@@ -99,7 +99,7 @@ def test_a_missing_matplotlib_is_one_sentence(svc):
     assert run.stdout == "Pictures need matplotlib, which is not installed: pip install 'symsvm[plot]'.\n"
 
 
-# ---- the boundary
+# ---- the decision boundary
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_missing_matplotlib_is_one_sentence(svc):
     [SVC(C=2.0), NuSVC(nu=0.4), LinearSVC(loss="hinge"), LinearSVC(), sklearn.svm.SVC(), LogisticRegression()],
     ids=lambda model: f"{type(model).__module__.partition('.')[0]}-{type(model).__name__}",
 )
-def test_lines_are_where_the_margins_are(model):
+def test_lines_are_at_the_margins(model):
     model.fit(X, Y)
     display = plot.decision_boundary(model, X, Y, resolution=160)
     assert display.levels == (-1.0, 0.0, 1.0)
@@ -171,10 +171,12 @@ def test_data_frames_pipelines_and_searches(library):
     model = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.5, 1.0]}, cv=2).fit(frame, Y)
     display = plot.decision_boundary(model, frame, Y, features=["height", "width"], resolution=20)
     assert (display.xlabel, display.ylabel) == ("height", "width")
-    machine = model.best_estimator_[-1]
-    np.testing.assert_array_equal(display.support.vectors, X[machine.support_][:, ::-1])
-    scaled = plot.decision_boundary(model, frame[:30], Y[:30], resolution=20)  # other points: back to their scale
-    np.testing.assert_allclose(scaled.support.vectors, X[machine.support_])
+    final = model.best_estimator_[-1]
+    np.testing.assert_array_equal(display.support.vectors, X[final.support_][:, ::-1])
+    scaled = plot.decision_boundary(
+        model, frame[:30], Y[:30], resolution=20
+    )  # other points: transformed back to their scale
+    np.testing.assert_allclose(scaled.support.vectors, X[final.support_])
 
 
 def test_a_function_and_its_multipliers():
@@ -198,7 +200,7 @@ def test_a_function_and_its_multipliers():
         ((np.ones((3, 2)), np.ones(3), np.ones(2)), {}, "lam must have one entry for each of the 3 points"),
     ],
 )
-def test_boundary_says_what_it_needs(arguments, options, message):
+def test_decision_boundary_rejects_invalid_arguments(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         plot.decision_boundary(lambda Z: Z[:, 0], *arguments, **options)
 
@@ -211,7 +213,7 @@ def test_a_regression_has_no_boundary(svr):
 # ---- bounds
 
 
-def test_bounds_know_weights_of_samples_and_classes():
+def test_bounds_include_sample_and_class_weights():
     weight = np.random.default_rng(0).uniform(0.0, 2.0, len(X))
     weight[:5] = 0.0
     for multi_class in ("ovo", "ovr"):
@@ -226,14 +228,14 @@ def test_bounds_know_weights_of_samples_and_classes():
     assert (support.size <= support.bound * (1 + 1e-9)).all()
 
 
-def test_bounds_of_other_libraries_machines():
+def test_bounds_of_scikit_learn_estimators():
     theirs = sklearn.svm.SVC(C=2.0, class_weight={0: 0.5}).fit(X, Y)
     support = find_support(theirs, X)
     np.testing.assert_allclose(support.bound, np.where(Y[support.rows] == 0, 1.0, 2.0))
     assert np.isnan(find_support(sklearn.svm.NuSVC().fit(X, Y), X).bound).all()
 
 
-def test_support_of_linear_machines_is_on_the_wrong_side_of_the_margin():
+def test_support_of_linear_estimators_is_on_the_wrong_side_of_the_margin():
     model = LinearSVC(loss="hinge", tol=1e-5).fit(X, Y)
     support = find_support(model, X)
     margin = np.where(Y, 1, -1) * model.decision_function(X)
@@ -261,7 +263,7 @@ def test_tube_is_epsilon_wide_and_holds_all_but_the_support(model):
     assert edge[:, 1].max() == pytest.approx(display.response.max() + display.epsilon)
 
 
-def test_tube_of_a_machine_that_does_not_tell_its_width():
+def test_tube_of_an_estimator_without_epsilon():
     theirs = sklearn.svm.NuSVR(nu=0.3, tol=1e-6).fit(T[:, None], S)
     epsilon, error = plot.tube(theirs, T, S).epsilon, np.abs(S - theirs.predict(T[:, None]))
     assert np.sum(error > epsilon + 1e-5) <= 0.3 * 60 <= np.sum(error > epsilon - 1e-5)  # what nu means
@@ -285,7 +287,7 @@ def test_values_without_a_logarithm_are_left_out():
     (line,) = display.lines_
     np.testing.assert_array_equal(line.get_ydata(), [1.0, np.nan, 0.1, np.nan, np.nan, np.nan])
     assert display.ax_.get_yscale() == "log"
-    assert "v" in [drawn.get_marker() for drawn in display.ax_.lines]  # it ended exact
+    assert "v" in [drawn.get_marker() for drawn in display.ax_.lines]  # the run ended at 0
     display.figure_.canvas.draw()
 
 
@@ -312,7 +314,7 @@ def test_solutions_estimators_and_several_problems(iris, svc):
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["solution", "pipeline", "pairs"]
 
 
-def test_convergence_says_what_it_needs(svc):
+def test_convergence_rejects_invalid_arguments(svc):
     with pytest.raises(TypeError, match="got 'nothing' for 'a'"):
         plot.convergence({"a": "nothing"})
     with pytest.raises(TypeError, match="a fitted estimator"):
@@ -325,10 +327,10 @@ def test_convergence_says_what_it_needs(svc):
         plot.convergence(svc, y="gaps")
 
 
-# ---- curves
+# ---- ROC and precision-recall curves
 
 
-def test_areas_are_scikit_learns(svc, iris):
+def test_areas_equal_those_of_scikit_learn(svc, iris):
     display = plot.roc({"one": svc, "two": LinearSVC().fit(X, Y)}, X, Y)
     assert display.curves["one"].roc_auc == pytest.approx(roc_auc_score(Y, svc.decision_function(X)))
     assert display.curves["two"].line_.axes is display.ax_
@@ -345,7 +347,7 @@ def test_curves_of_one_class_and_of_missing_classes(iris):
     assert list(plot.roc(iris, IRIS[50:], KINDS[50:]).curves) == ["versicolor", "virginica"]
 
 
-def test_curves_say_what_they_need(svc, svr):
+def test_curves_reject_invalid_arguments(svc, svr):
     with pytest.raises(ValueError, match="hold two classes"):
         plot.roc(svc, X, np.ones(80))
     with pytest.raises(TypeError, match="decision_function, which SVR has not"):
@@ -356,7 +358,7 @@ def test_curves_say_what_they_need(svc, svr):
         plot.roc({}, X, Y)
 
 
-# ---- the matrix
+# ---- the Gram matrix
 
 
 def test_gram_is_ordered_by_class_and_complete(iris):
@@ -372,7 +374,7 @@ def test_gram_is_ordered_by_class_and_complete(iris):
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["setosa", "versicolor", "virginica"]
 
 
-def test_gram_of_what_users_have(iris):
+def test_gram_of_kernels_functions_names_and_estimators(iris):
     K = plot.gram(Linear(), X, Y).K
     np.testing.assert_allclose(plot.gram(lambda A, B: A @ B.T, X, Y).K, K, atol=1e-12)
     np.testing.assert_allclose(plot.gram("precomputed", X @ X.T, Y).K, K, atol=1e-12)
@@ -385,7 +387,7 @@ def test_gram_of_what_users_have(iris):
     assert signed.image_.norm.vmin == -signed.image_.norm.vmax
 
 
-def test_gram_says_what_it_needs():
+def test_gram_rejects_invalid_arguments():
     with pytest.raises(TypeError, match="kernel must be a symsvm kernel"):
         plot.gram(3, X)
     with pytest.raises(ValueError, match="one label for each of the 80 points"):
@@ -401,7 +403,7 @@ def test_gram_says_what_it_needs():
 # ---- support vectors
 
 
-def test_areas_are_in_proportion_to_coefficients(svc):
+def test_areas_are_proportional_to_coefficients(svc):
     display = plot.support_vectors(svc, X)
     assert display.kind == "plane"
     areas = np.concatenate([drawn.get_sizes() for drawn in display.marks_])
@@ -421,12 +423,12 @@ def test_coefficients_are_sorted_with_their_bound(iris):
     assert f"{len(iris.support_)} support vectors of $m = 150$ points" in display.ax_.get_xlabel()
 
 
-def test_the_heaviest_vectors_as_pictures(iris):
+def test_the_largest_vectors_as_pictures(iris):
     display = plot.support_vectors(iris, image_shape=(2, 2), n=6)
     assert display.kind == "pictures"
     assert len(display.marks_) == 6
-    heaviest = np.abs(iris.dual_coef_).sum(axis=0).argmax()
-    np.testing.assert_allclose(display.image_.get_array()[:2, :2].ravel(), iris.support_vectors_[heaviest])
+    largest = np.abs(iris.dual_coef_).sum(axis=0).argmax()
+    np.testing.assert_allclose(display.image_.get_array()[:2, :2].ravel(), iris.support_vectors_[largest])
     colours = SVC(kernel=Polynomial(degree=1)).fit(np.tile(X, 6), Y)
     assert plot.support_vectors(colours, image_shape=(2, 2, 3), n=3).image_.get_array().shape[2] == 3
 
@@ -443,14 +445,14 @@ def test_the_heaviest_vectors_as_pictures(iris):
     ],
     ids=lambda model: f"{type(model).__module__.partition('.')[0]}-{type(model).__name__}",
 )
-def test_every_machine_shows_its_support(model):
+def test_every_estimator_has_support_vectors_to_draw(model):
     scaled = StandardScaler().fit_transform(IRIS)
     display = plot.support_vectors(model.fit(scaled, KINDS), scaled)
     assert display.support.size.min() > 0
     display.figure_.canvas.draw()
 
 
-def test_support_vectors_say_what_they_need(svc, iris):
+def test_support_vectors_rejects_invalid_arguments(svc, iris):
     with pytest.raises(ValueError, match="LinearSVC has no support vectors to draw; .* needs the training points, X"):
         plot.support_vectors(LinearSVC().fit(X, Y))
     with pytest.raises(ValueError, match=r"image_shape=\(3, 3\) must hold the features of a vector, .* of 2 features"):
