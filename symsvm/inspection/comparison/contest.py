@@ -360,7 +360,8 @@ def _prepare_libsvm(problem: Problem, model: Model, mode: str | None) -> _Run:
     kernel, dual = problem.kernel, make_dual(problem, model)
     named: dict[str, Any] = {"kernel": "linear"}
     if isinstance(kernel, RBF):
-        named = {"kernel": "rbf", "gamma": 1 / (2 * kernel.sigma**2)}
+        sigma: Any = kernel.sigma  # a number, not a graph
+        named = {"kernel": "rbf", "gamma": 1 / (2 * sigma**2)}
 
     def run(tol: float, time_limit: float) -> RunResult:
         shared = {"C": problem.C, "tol": tol, **named}

@@ -188,7 +188,7 @@ class DecisionBoundaryDisplay(Display):
             self.response,
             levels=levels,
             colors=INK,
-            linestyles=["-" if s else (0, (4, 2)) for s in solid],  # pyright: ignore[reportArgumentType]  # dashes too
+            linestyles=["-" if s else (0, (4, 2)) for s in solid],
             linewidths=[1.6 if s else 0.9 for s in solid],
         )
         for text, style, width in (("$f = 0$", "-", 1.6), (_label_margins(levels), (0, (4, 2)), 0.9)):
