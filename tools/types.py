@@ -2,7 +2,7 @@
 
     python tools/types.py
 
-`tests/typing/usage.py` must have no error, `tests/typing/mistakes.py` one in each line that ends with `# mistake` and
+`tools/typing/usage.py` must have no error, `tools/typing/mistakes.py` one in each line that ends with `# mistake` and
 no other. The exit code is 1 if anything differs.
 """
 
@@ -35,17 +35,17 @@ def errors(*paths):
 
 def main():
     """Check, report, and return the exit code."""
-    unexpected = [*errors(), *errors("tests/typing/usage.py")]
-    mistakes = ROOT / "tests" / "typing" / "mistakes.py"
+    unexpected = [*errors(), *errors("tools/typing/usage.py")]
+    mistakes = ROOT / "tools" / "typing" / "mistakes.py"
     lines = mistakes.read_text(encoding="utf-8").splitlines()
     marked = {number for number, text in enumerate(lines, 1) if text.endswith("# mistake")}
-    found = errors("tests/typing/mistakes.py")
+    found = errors("tools/typing/mistakes.py")
     unexpected += [error for error in found if error[1] not in marked]
     missed = marked - {line for _, line, _ in found}
     for file, line, message in unexpected:
         print(f"{file}:{line}: {message}")
     for line in sorted(missed):
-        print(f"tests/typing/mistakes.py:{line}: pyright finds no mistake in {lines[line - 1].strip()!r}")
+        print(f"tools/typing/mistakes.py:{line}: pyright finds no mistake in {lines[line - 1].strip()!r}")
     print(f"{len(unexpected)} errors, {len(marked) - len(missed)} of {len(marked)} mistakes found")
     return 1 if unexpected or missed else 0
 
