@@ -58,7 +58,7 @@ def meets_the_optimum(name, case, mode):
     [(mode, name, case) for mode in MODES for name, case in PAIRS if mode.lower() in INFOS[name].backends],
 )
 def test_solvers_x_problems(mode, name, case):
-    """All of them, on every backend that a info names: some minutes of compilation."""
+    """All of them, on every backend that its info names: some minutes of compilation."""
     meets_the_optimum(name, case, mode)
 
 

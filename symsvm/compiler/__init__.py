@@ -2,7 +2,7 @@
 
 `lifting` runs the `rewrites` before differentiation, `ops` evaluates kernel matrices in tiles, `functions` compiles
 graphs, and `step_functions` compiles an objective together with a solver. The compiler imports kernels and objectives;
-evaluation, solvers and the packages above them import the compiler.
+evaluation, solvers and the packages that build on them import the compiler.
 """
 
 from symsvm.compiler.functions import MODES, Compiled, function, grad, hoist, resolve_mode, value_and_grad
