@@ -158,7 +158,7 @@ def test_parameters_follow_scikit_learn():
     assert repr(copy) == repr(kernel)
     assert (copy.k1.sigma, copy.k2.k1.degree) == (3.0, 4)
     for wrong in ("gamma", "k1__gamma", "k2__c__x"):
-        with pytest.raises(ValueError, match="is no parameter of"):
+        with pytest.raises(ValueError, match="is not a parameter of"):
             kernel.set_params(**{wrong: 1.0})
     sigma = pytensor.shared(1.0)
     assert clone(RBF(sigma)).sigma is sigma

@@ -267,7 +267,7 @@ def test_tube_of_an_estimator_without_epsilon():
     theirs = sklearn.svm.NuSVR(nu=0.3, tol=1e-6).fit(T[:, None], S)
     epsilon, error = plot.tube(theirs, T, S).epsilon, np.abs(S - theirs.predict(T[:, None]))
     assert np.sum(error > epsilon + 1e-5) <= 0.3 * 60 <= np.sum(error > epsilon - 1e-5)  # what nu means
-    with pytest.raises(ValueError, match="LogisticRegression does not say how wide its tube is; give epsilon="):
+    with pytest.raises(ValueError, match="LogisticRegression has no epsilon, half the width of a tube: give epsilon="):
         plot.tube(LogisticRegression().fit(T[:, None], S > 0), T, S)
 
 
@@ -350,7 +350,7 @@ def test_curves_of_one_class_and_of_missing_classes(iris):
 def test_curves_reject_invalid_arguments(svc, svr):
     with pytest.raises(ValueError, match="hold two classes"):
         plot.roc(svc, X, np.ones(80))
-    with pytest.raises(TypeError, match="decision_function, which SVR has not"):
+    with pytest.raises(TypeError, match="decision_function, and SVR has none"):
         plot.roc(svr, X, Y)
     with pytest.raises(ValueError, match="decision_function_shape='ovr'"):
         plot.roc(SVC(decision_function_shape="ovo").fit(IRIS, KINDS), IRIS, KINDS)

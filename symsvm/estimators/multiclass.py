@@ -74,7 +74,7 @@ def class_weights(
         return weights.sum() / (k * np.bincount(labels, weights, k))
     unknown = [name for name in class_weight if name not in classes]
     if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is no class: {classes.tolist()}.")
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not one of {classes.tolist()}.")
     return np.array([float(class_weight.get(name, 1.0)) for name in classes.tolist()])
 
 

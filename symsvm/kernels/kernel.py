@@ -317,7 +317,7 @@ class Kernel:
             own = self.get_params(deep=False)
             if head not in own or (rest and not isinstance(own[head], Kernel)):
                 raise ValueError(
-                    f"{name!r} is no parameter of {self!r}; it has {', '.join(self.get_params()) or 'none'}."
+                    f"{name!r} is not a parameter of {self!r}; it has {', '.join(self.get_params()) or 'none'}."
                 )
             if rest:
                 own[head].set_params(**{rest: value})

@@ -126,7 +126,7 @@ def run_stages(
     A stage is a name and a function of the best point so far and of the iterations left. The function returns a
     generator of (iterations, u, z[, f[, whether the stage's own criterion is met]]), to which the `Measure` of each
     point is sent. The best point is the one with the least gap. `final` continues from a point that reaches tol; its
-    points count where neither gap nor violation grows. A warning tells of a run that ends before tol.
+    points count where neither gap nor violation grows. A run that ends before tol gives a warning.
 
     Parameters
     ----------

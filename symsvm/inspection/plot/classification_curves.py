@@ -244,9 +244,9 @@ def _split_scores(estimator: Any, X: Any, y: Any) -> Iterator[tuple[str, tuple[A
     if y.shape != (np.shape(X)[0],) or len(np.unique(y)) < 2:
         raise ValueError(f"y must have a label for each of the {np.shape(X)[0]} points and hold two classes or more.")
     if not hasattr(estimator, "decision_function"):
-        raise TypeError(f"estimator must have a decision_function, which {type(final).__name__} has not.")
+        raise TypeError(f"estimator must have a decision_function, and {type(final).__name__} has none.")
     if len(classes) > 2 and getattr(final, "decision_function_shape", "ovr") == "ovo":
-        raise ValueError("one curve a class needs a column a class: set_params(decision_function_shape='ovr').")
+        raise ValueError("one curve per class needs one column per class: set_params(decision_function_shape='ovr').")
     values = np.asarray(estimator.decision_function(X))
     if len(classes) == 2:
         yield "", (y == classes[1], values)

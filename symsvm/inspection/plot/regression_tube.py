@@ -218,4 +218,4 @@ def _find_epsilon(estimator: Any, support: Support | None, errors: Array) -> flo
         return float(final.epsilon)
     if support is not None and support.rows is not None and not support.bounded.all():
         return float(np.median(errors[support.rows[~support.bounded]]))
-    raise ValueError(f"{type(final).__name__} does not say how wide its tube is; give epsilon=.")
+    raise ValueError(f"{type(final).__name__} has no epsilon, half the width of a tube: give epsilon=.")

@@ -180,7 +180,7 @@ def _check_kernel_machine(model: Any, d: int, k: int) -> None:
         _require(is_function or m == d, f"a precomputed kernel of {m} points must have as many columns")
         _require(not is_function or _is_points(model.X_fit_, m, d), "the training points are missing")
         return
-    _require(isinstance(model.kernel_, Kernel), "_kernel must be a kernel")
+    _require(isinstance(model.kernel_, Kernel), "kernel_ must be a kernel")
     _require(_is_points(model.support_vectors_, s, d), f"support_vectors_ must be {s} finite points with {d} features")
     if s:
         model.kernel_.check_points(model.support_vectors_, "support_vectors_")
