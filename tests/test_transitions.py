@@ -223,10 +223,25 @@ def test_a_working_set_is_handed_to_the_next_program():
     working = reuse.working
     y = np.where(qp.upper > 0, 1.0, -1.0)
     other = QuadraticProgram.c_svc(y, 3.0, squared=True)
-    assert reuse.take(other) is working
+    assert reuse.take(other, matrix) is working
     here = np.arange(len(working.members))
     np.testing.assert_allclose(working.K[here, here], working.diagonal + 1 / 6, rtol=1e-6)
-    assert reuse.take(QuadraticProgram.c_svc(y[:-1], 3.0)) is None  # other points
+    assert reuse.take(QuadraticProgram.c_svc(y[:-1], 3.0), matrix) is None  # other points
+
+
+def test_a_working_set_is_not_handed_to_another_matrix_and_takes_the_parameters_of_its_run():
+    qp, _, state = problem()
+    matrix, reuse = state.matrix, WorkingSetReuse()
+    decompose(qp, matrix, parameters=SOME, reuse=reuse)
+    working, few = reuse.working, Parameters(whole=0, join=16, max_steps=7)
+    decompose(qp, matrix, parameters=few, reuse=reuse, max_iter=1)
+    assert reuse.working is working
+    assert working.parameters is few
+    other = LocalKernelMatrix(RBF(0.3), matrix.X)
+    result = decompose(qp, other, parameters=SOME, reuse=reuse)
+    alone = decompose(qp, LocalKernelMatrix(RBF(0.3), matrix.X), parameters=SOME)
+    assert reuse.working is not working
+    np.testing.assert_array_equal(result.z, alone.z)
 
 
 def test_the_numbers_change_the_way_and_not_the_result():

@@ -257,7 +257,8 @@ def path(
     programs : iterable of QuadraticProgram
         The programs.
     **options : dict
-        Those of `Program.run`: tol, max_iter, time_limit, callback, verbose; and seed, pairs of `Decomposition`.
+        Those of `Program.run`: tol, max_iter, time_limit, callback, verbose; and those of `Decomposition`: seed, pairs,
+        parameters.
 
     Yields
     ------

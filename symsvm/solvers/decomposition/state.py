@@ -124,7 +124,7 @@ class State:
         self._entries_before = matrix.entries
         self.z = qp.start(start)
         self.active = ActiveSet(qp)
-        reused = None if reuse is None else reuse.take(qp)
+        reused = None if reuse is None else reuse.take(qp, matrix, parameters)
         self.precision = FLOAT64 if matrix.is_exact or self._needs_float64() else FLOAT32
         if reused is not None:
             self.working = reused

@@ -29,6 +29,7 @@ class WorkingSet:
 
     Attributes
     ----------
+    qp, matrix, parameters : the program, the kernel matrix of its points, the numbers that tune its solution.
     members : the variables, in the order of their slots.
     K : the matrix; it has room for more members.
     diagonal : K_ii of the members, without D.
@@ -37,7 +38,7 @@ class WorkingSet:
     def __init__(
         self, qp: QuadraticProgram, matrix: KernelMatrix, dtype: str | np.dtype, parameters: Parameters = DEFAULTS
     ):
-        self.qp, self.parameters, self._matrix = qp, parameters, matrix
+        self.qp, self.parameters, self.matrix = qp, parameters, matrix
         self.members = np.zeros(0, dtype="int64")
         self.K = np.zeros((0, 0), dtype)
         self.diagonal = np.zeros(0, dtype)
@@ -141,7 +142,7 @@ class WorkingSet:
         n = len(points)
         for low in range(start, n, _ROWS):
             high = min(n, low + _ROWS)
-            self._matrix.block(points[low:high], points[:high], K[low:high])
+            self.matrix.block(points[low:high], points[:high], K[low:high])
             mirror(K, low, high)
 
 
@@ -158,9 +159,13 @@ class WorkingSetReuse:
     def __init__(self, working: WorkingSet | None = None):
         self.working = working
 
-    def take(self, qp: QuadraticProgram) -> WorkingSet | None:
-        """The working set, ready for another program; None if there is none that suits it."""
-        return self.working if self.working is not None and self.working.adopt(qp) else None
+    def take(self, qp: QuadraticProgram, matrix: KernelMatrix, parameters: Parameters = DEFAULTS) -> WorkingSet | None:
+        """The working set, ready for another program over the same matrix; None if there is none that suits it."""
+        working = self.working
+        if working is None or working.matrix is not matrix or not working.adopt(qp):
+            return None
+        working.parameters = parameters
+        return working
 
 
 def padded(n: int) -> int:
