@@ -228,6 +228,18 @@ def test_variables_that_nothing_holds_back_end_before_they_are_infinite():
     assert np.isfinite(result.z).all()
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_violation_that_is_infinite_in_float32_ends_a_working_set(whole):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=300) > 0, 1.0, -1.0)
+    qp, matrix = QuadraticProgram.c_svc(y, 5.0, squared=True), LocalKernelMatrix(Sigmoid(gamma=2.0, coef0=-3.0), X)
+    result = decompose(qp, matrix, tol=1e-6, parameters=DEFAULTS if whole else Parameters(whole=0, join=16))
+    assert result.stopped == "diverged"
+    assert np.isfinite(result.z).all()
+    assert qp.infeasibility(result.z) <= qp.rounding_error(result.z)
+
+
 def test_without_an_equality_the_worst_free_variables_are_solved_for():
     some = Parameters(whole=0, join=4, max_free=26)
     X, y, _ = data(57, 677714, duplicates=True, constant=True)

@@ -99,7 +99,8 @@ def descend(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time, is_
     while True:
         f = F.astype(K.dtype)
         size, violation = candidates(f, up, low, found)
-        if not violation > eps or spent >= most_time:  # NaN is no violation that steps could reduce
+        # Steps reduce no violation that is NaN, nor one that is infinite, which has no candidates.
+        if not violation > eps or not size or spent >= most_time:
             return steps, spent, violation
         if size > few:
             step, goal = _STEP + _EACH * n, max(eps, _DIGITS * violation)
