@@ -261,6 +261,15 @@ def test_probabilities_agree_with_predictions(method, classes):
         plain.predict_proba(X)
 
 
+def test_one_number_as_the_weight_of_all_points_is_calibrated_like_a_vector():
+    X, y = MOONS
+    one, each = (
+        SVC(calibration="sigmoid", random_state=0).fit(X, y, sample_weight=weight).predict_proba(X)
+        for weight in (2.0, np.full(len(y), 2.0))
+    )
+    np.testing.assert_array_equal(one, each)
+
+
 def test_modes_of_the_intercept():
     X, y = MOONS
     free = SVC(kernel="linear", tol=1e-8).fit(X + 1.0, y)

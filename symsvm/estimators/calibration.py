@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import choice
+from symsvm.estimators.base import sample_weights
 
 if TYPE_CHECKING:
     from typing import Self
@@ -55,7 +56,7 @@ class Calibration:
 
     def fit(self, model: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> Self:
         """Fit the maps to decision values of clones of `model`, each trained on the other folds."""
-        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype="float64")
+        weights = sample_weights(sample_weight, len(y))
         used = np.flatnonzero(weights)
         counts = np.unique(y[used], return_counts=True)[1]
         if counts.min() < 2:
