@@ -215,8 +215,7 @@ class SVM_parallel:
         W = np.array(history)
         rises = np.flatnonzero(np.diff(W) > _RISE * np.abs(W[:-1]))
         if len(rises) and alpha < limit:
-            is_paper = self.projection == "paper"
-            hint = "P then Pi is not a projection: use projection='exact'" if is_paper else "lower alpha"
+            hint = "P then Pi is not exact: use projection='exact'" if self.projection == "paper" else "lower alpha"
             t = rises[0]
             self._warn(
                 f"W rose from {W[t]:.6g} to {W[t + 1]:.6g} after step {t + 1} with alpha={alpha:g}, though it is below "
