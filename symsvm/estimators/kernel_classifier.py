@@ -101,7 +101,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         matrix, k = self._bind(X, weights), len(self.classes_)
         if k > 2:
             matrix.cache_blocks([0])
-        reuse = WorkingSetReuse()  # rows of one problem's working set serve the next
+        reuse = WorkingSetReuse() if k > 2 else None  # rows of one problem's working set serve the next
         coef, intercepts, solutions = [], [], []
         for c in range(k) if k > 2 else (1,):
             solution = self._solve(self._program(np.where(labels == c, 1.0, -1.0), weights), matrix, reuse)

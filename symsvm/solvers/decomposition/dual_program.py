@@ -115,7 +115,9 @@ class Decomposition:
         return DualProgram(objective, solver, **options)
 
     def __repr__(self):
-        return f"Decomposition(seed={self.seed}{'' if self.pairs is None else f', pairs={self.pairs!r}'})"
+        pairs = "" if self.pairs is None else f", pairs={self.pairs!r}"
+        parameters = "" if self.parameters == DEFAULTS else f", parameters={self.parameters!r}"
+        return f"Decomposition(seed={self.seed}{pairs}{parameters})"
 
 
 class DualProgram:
