@@ -140,12 +140,12 @@ def ours(row, kernel=None):
             for _, b, at, solution in one_vs_one(
                 row.X, row.y, kernel, lambda y, _: QuadraticProgram.c_svc(y, row.C), tol=TOL
             )
-        ], lambda result: [(at, y, solution.lam) for at, y, solution in result]
+        ], lambda result: [(at, y, solution.z) for at, y, solution in result]
     program = QuadraticProgram.c_svc(row.y, row.C) if row.kind == "svc" else QuadraticProgram.svr(row.y, row.C, EPSILON)
     dual = KernelDual(program, row.X, kernel)
     every = np.arange(len(row.y))
     program = symsvm.compile(dual, symsvm.Decomposition())
-    return lambda: program.run(tol=TOL), lambda solution: [(every, row.y, solution.lam)]
+    return lambda: program.run(tol=TOL), lambda solution: [(every, row.y, solution.z)]
 
 
 def estimator(module, row, dtype="float64", dense=False):

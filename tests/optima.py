@@ -85,7 +85,7 @@ def _primal(loss, bias):
         assert certificate.status == "optimal", certificate
         assert certificate.gap <= tol * certificate.primal
         assert certificate.dual <= best + 1e-7 <= certificate.primal + 2e-7  # weak duality, on both sides
-        assert abs(risk.evaluate(solution.lam) - best) <= tol * certificate.primal
+        assert abs(risk.evaluate(solution.w) - best) <= tol * certificate.primal
 
     return Case("primal", make, check)
 

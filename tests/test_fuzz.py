@@ -183,7 +183,7 @@ def test_where_float32_alone_goes_wrong(m, seed, log_scale, log_C, kernel, whole
         warnings.simplefilter("ignore", ConvergenceWarning)
         solver = Decomposition(parameters=DEFAULTS if whole else SOME)
         solution = solve(KernelDual(QuadraticProgram.c_svc(y, C), X, kernel), solver, tol=1e-6, time_limit=3.0)
-    certificate, z = solution.certificate, solution.lam
+    certificate, z = solution.certificate, solution.z
     K = KernelEvaluator(kernel).block(X, X)
     rounding = 4 * np.finfo("float64").eps * np.abs(K).max() * np.abs(z).sum()
     assert certificate.infeasibility <= 1e-10 * max(1.0, np.abs(z).sum())

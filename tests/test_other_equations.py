@@ -184,7 +184,7 @@ def test_separation_over_features():
     """Eq. 003:4, 003:22, 003:24: a perceptron ends where f(x_i) has the sign of y_i, f over features it is given."""
     X, y = PROBLEMS["separable"].X, PROBLEMS["separable"].y
     lift = PerceptronRisk(X, y, features=lambda x: pt.stack([x[0], x[0] + x[1]]))
-    theta = solve(lift, "perceptron", mode="FAST_COMPILE").lam
+    theta = solve(lift, "perceptron", mode="FAST_COMPILE").w
     for x, label in zip(X, y, strict=True):
         f = theta[0] * x[0] + theta[1] * (x[0] + x[1]) + theta[2]
         assert f > 0 if label > 0 else f < 0
@@ -252,18 +252,18 @@ def test_regression():
     found = interior_point(*primal_quadratic_program(risk))
     theta, b, xi = found.v[:3], found.v[3], found.v[4:]
     exact = solve(objective, tol=1e-9)
-    beta = qp.weights(exact.lam)
+    beta = qp.weights(exact.z)
     np.testing.assert_allclose(theta, oracles.theta(beta, X, np.ones(m)), atol=1e-5)  # 2.5 has the theta of 2.9
     for i in range(m):
         above, below = TARGETS[i] - X[i] @ theta - b, X[i] @ theta + b - TARGETS[i]
         assert xi[i] == pytest.approx(max(0.0, above - EPSILON) + max(0.0, below - EPSILON), abs=1e-6)
     Kz = X @ (X.T @ beta)
     asked = [
-        TARGETS[i % m] - np.sign(exact.lam[i]) * EPSILON - Kz[i % m]
+        TARGETS[i % m] - np.sign(exact.z[i]) * EPSILON - Kz[i % m]
         for i in range(2 * m)
-        if qp.lower[i] < exact.lam[i] < qp.upper[i]
+        if qp.lower[i] < exact.z[i] < qp.upper[i]
     ]
-    found_b, _ = qp.multipliers(qp.gradient(Kz, exact.lam), exact.lam)
+    found_b, _ = qp.multipliers(qp.gradient(Kz, exact.z), exact.z)
     np.testing.assert_allclose(asked, found_b[0], atol=1e-7)  # 2.17: every free one asks for the same
     assert found_b[0] == pytest.approx(np.mean(asked))  # 2.18
     model = SVR(kernel="linear", C=C, epsilon=EPSILON, tol=1e-8).fit(X, TARGETS)

@@ -67,7 +67,7 @@ def test_gradient_descent_meets_the_optimum(loss, bias):
         solution = compile(problem, solver, mode="FAST_COMPILE").run(tol=1e-8)
         assert solution.certificate.status == "optimal"
         assert solution.W == pytest.approx(optimum(loss, bias), rel=1e-7)
-        assert solution.b == (None if bias is None else solution.lam[-1])
+        assert solution.b == (None if bias is None else solution.w[-1])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -194,7 +194,7 @@ def test_a_weight_of_two_equals_a_copy():
         compile(PrimalRisk(points, y, price, "squared_hinge"), GradientDescent(), mode="FAST_COMPILE").run(tol=1e-12)
         for points, y, price in ((X, SIGNS, weights), (X[twice], SIGNS[twice], 1.0))
     )
-    np.testing.assert_allclose(weighted.lam, copied.lam, atol=1e-5)
+    np.testing.assert_allclose(weighted.w, copied.w, atol=1e-5)
 
 
 def explained(points, targets):
@@ -202,7 +202,7 @@ def explained(points, targets):
     problem = PrimalRisk(points, targets, 1.0, "epsilon_insensitive", bias="free")
     solution = compile(problem, AdaGrad(), mode="JAX").run(tol=1e-2)
     assert solution.certificate.status == "optimal"
-    return r2_score(targets, problem.decision(points, solution.lam))
+    return r2_score(targets, problem.decision(points, solution.w))
 
 
 def test_diabetes():

@@ -43,6 +43,7 @@ __all__ = [
     "PASSES",
     "TILE_MEMORY",
     "Stage",
+    "canonicalize",
     "count_rewrites",
     "largest_array",
     "lift",
@@ -167,7 +168,7 @@ def stages(graphs: Sequence[Variable], memory: float = MEMORY) -> Iterator[Stage
     """
     graphs = widen(graphs)
     lifted, limit = graphs, max(memory, largest_array(graphs))
-    for name, group in (("loops", lift_loops), ("canonical form", _canonicalize), ("products", _lift_products)):
+    for name, group in (("loops", lift_loops), ("canonical form", canonicalize), ("products", _lift_products)):
         stage = _stage(name, group, lifted)
         lifted = stage.graphs
         yield stage
@@ -184,7 +185,8 @@ def _stage(name: str, group: Callable[[list], list], graphs: list) -> Stage:
         return Stage(name, group(graphs), fired)
 
 
-def _canonicalize(graphs, clone=False):
+def canonicalize(graphs: Sequence[Variable], clone: bool = False) -> list[Graph]:
+    """Return the graphs in PyTensor's canonical form."""
     # PyTensor returns a list for a list.
     return cast("list", rewrite_graph(graphs, include=("canonicalize",), clone=clone))
 
@@ -200,7 +202,7 @@ def lift_loops(graphs: Sequence[Variable]) -> list[Graph]:
 
 def lower(graphs: Sequence[Variable]) -> list[Graph]:
     """Return differentiated graphs in which a quadratic form and its gradient share the product K q."""
-    fgraph = FunctionGraph(outputs=_canonicalize(list(graphs), clone=True), clone=False)
+    fgraph = FunctionGraph(outputs=canonicalize(list(graphs), clone=True), clone=False)
     MergeOptimizer().rewrite(fgraph)
     return cast("list[Graph]", list(fgraph.outputs))
 

@@ -317,7 +317,7 @@ class NuSVC(KernelClassifier):
         """The coefficients and the intercept of f / rho; those of f where rho is 0 to the accuracy of the fit."""
         b, rho = self._margin(solution)
         rho = rho if _exceeds_violation(rho, solution) else 1.0
-        return solution.lam / rho, b / rho
+        return solution.z / rho, b / rho
 
     def _margin(self, solution):
         """From the multipliers (b_+, b_-) of the classes: b = (b_+ + b_-) / 2, rho = (b_- - b_+) / 2.
@@ -326,7 +326,7 @@ class NuSVC(KernelClassifier):
         boundary then passes through the best of its points, and rho is the multiplier's distance to the other class.
         """
         plus, minus = solution.b
-        program, z = solution.program, solution.lam
+        program, z = solution.program, solution.z
         reached = np.abs(z) >= (program.upper - program.lower) * _AT_BOUND
         full = [bool(reached[program.group == g].all()) for g in (0, 1)]
         if self.class_weight is not None and full[0] != full[1]:

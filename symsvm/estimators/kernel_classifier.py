@@ -113,7 +113,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
 
     def _decision_terms(self, solution):
         """The coefficients and the intercept of a problem's decision function."""
-        return solution.lam, self._intercept_of(solution)
+        return solution.z, self._intercept_of(solution)
 
     # ---- layout: the positive class is the second of two classes, but the first of each pair of several classes
 

@@ -140,7 +140,7 @@ class KernelEstimator(BaseSVM):
     def _intercept_of(self, solution):
         """b, the multiplier of the equality or the weight of the constant feature."""
         if self.intercept_mode == "embedded":
-            return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.lam.sum())
+            return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.z.sum())
         return 0.0 if solution.b is None else solution.b
 
     # ---- the fit
@@ -171,7 +171,7 @@ class KernelEstimator(BaseSVM):
         matrix = self._bind(points, weights[used])
         program = self._program(None if y is None else y[used].astype("float64"), weights[used])
         solution = self._solve(program, matrix)
-        beta = program.weights(solution.lam)
+        beta = program.weights(solution.z)
         support = np.flatnonzero(beta)
         self._store(X, used[support], [solution])
         self.n_iter_ = int(self.n_iter_[0])

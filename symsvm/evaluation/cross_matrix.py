@@ -153,20 +153,21 @@ class GivenCrossMatrix:
 
 
 class GraphCrossMatrix:
-    """A kernel matrix from the compiled graph of the kernel, a tile of rows at a time.
+    """A matrix of pairs from its compiled graph, a tile of rows at a time; values are cast to the type asked for.
 
-    `compiled(name, build)` is the function of (A, B, further inputs) of a graph over the matrix of pairs: `build(K)`
+    `compiled(name, build)` is the function of (rows, columns, further inputs) of a graph over the matrix: `build(K)`
     returns the further inputs and the graph.
     """
 
-    def __init__(self, compiled: Callable[..., Callable[..., Array]], A: ArrayLike, B: ArrayLike, dtype: str):
-        self.compiled, self.dtype = compiled, dtype
-        self.A, self.B = (np.asarray(side, dtype=dtype) for side in (A, B))
-        self.shape = len(self.A), len(self.B)
+    def __init__(
+        self, compiled: Callable[..., Callable[..., Array]], A: tuple[Any, ...], B: tuple[Any, ...], dtype: str
+    ):
+        self.compiled, self.A, self.B, self.dtype = compiled, A, B, dtype
+        self.shape = len(A[0]), len(B[0])
 
     def block(self, rows: Array | None = None, columns: Array | None = None, out: Array | None = None) -> Array:
-        """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
-        K = self._tiled("block", lambda K: ([], K), rows, columns)
+        """K_ij for the chosen i and j, in the first columns of `out` if it is given."""
+        K = self._tiled("block", lambda K: ([], K), rows, columns).astype(self.dtype, copy=False)
         if out is None:
             return K
         out[:, : K.shape[1]] = K
@@ -175,8 +176,8 @@ class GraphCrossMatrix:
     def matvec(
         self, q: ArrayLike, rows: Array | None = None, columns: Array | None = None, out: Array | None = None
     ) -> Array:
-        """sum_j K(x_i, z_j) q_j over the chosen j, added to `out` if it is given."""
-        q = np.asarray(q, dtype=self.dtype)
+        """sum_j K_ij q_j over the chosen j, added to `out` if it is given."""
+        q = np.asarray(q, dtype="float64")
         given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
         total = self._tiled(f"matvec{q.ndim}", lambda K: ([given], K @ given), rows, columns, q)
         if out is None:
@@ -185,7 +186,10 @@ class GraphCrossMatrix:
         return out
 
     def _tiled(self, name: str, build: Callable, rows: Array | None, columns: Array | None, *more: Array) -> Array:
-        A, B = (side if i is None else side[i] for side, i in ((self.A, rows), (self.B, columns)))
-        f, step = self.compiled(name, build), max(1, _TILE // max(1, B.size))
-        starts = range(0, max(1, len(A)), step)  # at least one, for the shape
-        return np.concatenate([f(A[i : i + step], B, *more) for i in starts])
+        A, B = (
+            side if i is None else tuple(array[i] for array in side) for side, i in ((self.A, rows), (self.B, columns))
+        )
+        f, step = self.compiled(name, build), max(1, _TILE // max(1, sum(array.size for array in B)))
+        starts = range(0, max(1, len(A[0])), step)  # at least one, for the shape
+        tiles = [f(*(array[i : i + step] for array in A), *B, *more) for i in starts]
+        return tiles[0] if len(tiles) == 1 else np.concatenate(tiles)

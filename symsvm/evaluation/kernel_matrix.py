@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array, Points
-    from symsvm.kernels import Kernel
 
 __all__ = ["KernelMatrix"]
 
 
 class KernelMatrix(Protocol):
-    """The matrix K_ij = K(x_i, x_j) between the points of a problem, by blocks and products.
+    """The symmetric matrix K_ij = K(x_i, x_j) between the points of a problem, by blocks and products.
 
-    A solver needs no more than this: the matrix may be computed in tiles (`LocalKernelMatrix`), read from a cache, or
-    live on a device or on other machines.
+    A solver needs no more than this: the matrix may be computed in tiles (`LocalKernelMatrix`, `PairMatrix`), scaled
+    (`ScaledMatrix`), read from a cache, or live on a device or on other machines. `tests/test_kernel_matrix.py` checks
+    every implementation against it.
 
     Attributes
     ----------
-    kernel : Kernel
-        The kernel.
-    X : array or CSR matrix of shape (m, d)
-        The points.
+    name : str
+        What the matrix is of, for messages.
+    X : array or CSR matrix of shape (m, d), or None
+        The points, for advice about their scales; None if the rows are of several arrays.
     m : int
         The number of points.
     width : float
@@ -34,13 +34,13 @@ class KernelMatrix(Protocol):
     """
 
     @property
-    def kernel(self) -> Kernel:
-        """The kernel."""
+    def name(self) -> str:
+        """What the matrix is of, for messages."""
         ...
 
     @property
-    def X(self) -> Points:
-        """The points."""
+    def X(self) -> Points | None:
+        """The points, None if the rows are of several arrays."""
         ...
 
     @property
@@ -61,6 +61,21 @@ class KernelMatrix(Protocol):
     @property
     def is_exact(self) -> bool:
         """Whether blocks and products are always float64."""
+        ...
+
+    def diagonal(self, points: Array) -> Array:
+        """Return K(x_i, x_i) in float64 for the chosen points.
+
+        Parameters
+        ----------
+        points : array of int
+            The indices of points.
+
+        Returns
+        -------
+        array of shape (len(points),)
+            The values.
+        """
         ...
 
     def block(self, rows: Array, columns: Array, out: Array) -> None:

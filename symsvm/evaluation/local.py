@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symsvm.compiler.lifting import MEMORY
+from symsvm.evaluation.derived_matrices import SubMatrix
 from symsvm.evaluation.evaluator import KernelEvaluator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from symsvm._lib.types import Array, Points
     from symsvm.kernels import Kernel
 
-__all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "SubMatrix"]
+__all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "PairMatrix", "sparse_if_thin"]
 
 # Points of a problem whose whole matrix takes no time in float64.
 SMALL_PROBLEM = 256
@@ -27,8 +28,8 @@ _SMALL_PROBLEMS = 2048
 _SPARSE_FEATURES, _SPARSE_DENSITY = 64, 0.25
 # Features from which on computing a value takes longer than reading one from memory.
 _CACHE_FEATURES = 96
-# Rows that are computed together.
-_ROWS = 1024
+# Rows that are computed together, and those of which the diagonal is read from a block.
+_ROWS, _DIAGONAL_ROWS = 1024, 16
 
 
 def _ignore_overflow():
@@ -36,40 +37,42 @@ def _ignore_overflow():
     return np.errstate(over="ignore", invalid="ignore")
 
 
-class LocalKernelMatrix:
-    """The kernel matrix of points in memory, a `KernelMatrix`: work in float32, confirmation in float64.
+class PairMatrix:
+    """The matrix H(r_i, r_j) of rows in memory, a `KernelMatrix`: work in float32, confirmation in float64.
 
-    Of few points the whole matrix is computed at the first call, and all is float64 (`is_exact`).
+    Of few rows the whole matrix is computed at the first call, and all is float64 (`is_exact`).
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel.
-    X : array or CSR matrix of shape (m, d)
-        The points.
-    mode : str or None
-        The backend, "NUMBA" by default.
+    evaluator : callable
+        The function of a floating type that returns the `PairEvaluator` for it.
+    rows : tuple of array
+        The arrays of rows, one for each input of the expression.
+    name : str
+        What the matrix is of, for messages.
     """
 
     X: Any
 
-    def __init__(self, kernel: Kernel, X: Points, *, mode: str | None = None):
-        self.kernel, self.X, self._mode = kernel, X, mode
-        self.m, self.entries = self.X.shape[0], 0
-        self._points = _sparse_if_thin(X)
-        self.width = self._points.nnz / self.m if hasattr(self._points, "tocsr") else self.X.shape[1]
+    def __init__(self, evaluator: Callable[[str], Any], rows: Any, name: str):
+        self._evaluator, self._rows, self.name = evaluator, rows, name
+        arrays = rows if isinstance(rows, tuple) else (rows,)
+        points = [array for array in arrays if np.ndim(array) == 2 or hasattr(array, "tocsr")]
+        self.X = points[0] if len(arrays) == 1 and points else None
+        self.m, self.entries = np.shape(arrays[0])[0], 0
+        self.width = sum(_features(array) for array in arrays)
         self.is_exact = self.m <= SMALL_PROBLEM
         self._blocks, self._starts = [], np.zeros(0, dtype="int64")  # cached diagonal blocks, and where they begin
 
     @functools.cached_property
     def _fast(self):
         with _ignore_overflow():
-            return KernelEvaluator(self.kernel, dtype="float32", mode=self._mode).like(self._exact)
+            return self._evaluator("float32").like(self._exact)
 
     @functools.cached_property
     def _exact(self):
         with _ignore_overflow():
-            return KernelEvaluator(self.kernel, mode=self._mode).between(self._points, self._points)
+            return self._evaluator("float64").between(self._rows, self._rows)
 
     @functools.cached_property
     def _matrix(self) -> Array:
@@ -77,6 +80,28 @@ class LocalKernelMatrix:
         self._exact.block(every, every, K)
         self.entries += K.size
         return K
+
+    @_ignore_overflow()
+    def diagonal(self, points: Array) -> Array:
+        """Return H(r_i, r_i) in float64 for the chosen points.
+
+        Parameters
+        ----------
+        points : array of int
+            The indices of points.
+
+        Returns
+        -------
+        array of shape (len(points),)
+            The values.
+        """
+        found, points = np.empty(len(points)), np.asarray(points)
+        for low in range(0, len(points), _DIAGONAL_ROWS):
+            some = points[low : low + _DIAGONAL_ROWS]
+            K = np.empty((len(some), len(some)))
+            self.block(some, some, K)
+            found[low : low + len(some)] = np.diagonal(K)
+        return found
 
     def cache_blocks(self, starts: Sequence[int] | Array, memory: int = MEMORY) -> None:
         """Compute diagonal blocks of K once, in float32, or all of K in float64, and read them from memory afterwards.
@@ -199,7 +224,33 @@ class LocalKernelMatrix:
             yield a if a == b else None, some, these
 
 
-def _sparse_if_thin(X: Any) -> Any:
+class LocalKernelMatrix(PairMatrix):
+    """The kernel matrix of points in memory, a `PairMatrix` of one kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : array or CSR matrix of shape (m, d)
+        The points.
+    mode : str or None
+        The backend, "NUMBA" by default.
+    """
+
+    def __init__(self, kernel: Kernel, X: Points, *, mode: str | None = None):
+        points = sparse_if_thin(X)
+        super().__init__(lambda dtype: KernelEvaluator(kernel, dtype=dtype, mode=mode), points, repr(kernel))
+        self.kernel, self.X = kernel, X
+
+
+def _features(array: Any) -> float:
+    """The entries of a row, on average where it is sparse."""
+    if hasattr(array, "tocsr"):
+        return array.nnz / max(1, array.shape[0])
+    return np.size(array) / max(1, np.shape(array)[0])
+
+
+def sparse_if_thin(X: Any) -> Any:
     """The points as CSR where most features of dense ones are 0: sums then run over the others."""
     is_wide = X.shape[1] >= _SPARSE_FEATURES
     if hasattr(X, "tocsr") or not is_wide or np.count_nonzero(X) > _SPARSE_DENSITY * X.size:
@@ -207,35 +258,3 @@ def _sparse_if_thin(X: Any) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(X)
-
-
-class SubMatrix:
-    """The kernel matrix of some of the points of another, a `KernelMatrix`."""
-
-    def __init__(self, whole: LocalKernelMatrix, points: Array):
-        self._whole, self._points, self.m, self.width = whole, points, len(points), whole.width
-        self.is_exact = whole.is_exact
-
-    @property
-    def entries(self) -> int:
-        """The values that were computed so far, for all submatrices together."""
-        return self._whole.entries
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel."""
-        return self._whole.kernel
-
-    @property
-    def X(self) -> Points:
-        """The points."""
-        return self._whole.X[self._points]
-
-    def block(self, rows: Array, columns: Array, out: Array) -> None:
-        """Write K between the chosen points to the first columns of `out`, in its type."""
-        self._whole.block(self._points[rows], self._points[columns], out)
-
-    def product(self, q: Array, rows: Array | None, columns: Array, out: Array, *, exact: bool) -> None:
-        """Add sum_j K(x_i, x_j) q_j over the chosen j to `out`, for the chosen i (all if `rows` is None)."""
-        rows = self._points if rows is None else self._points[rows]
-        self._whole.product(q, rows, self._points[columns], out, exact=exact)

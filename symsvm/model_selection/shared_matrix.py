@@ -9,7 +9,6 @@ import numpy as np
 
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
-from symsvm.kernels import Precomputed
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array, Points
@@ -110,7 +109,7 @@ class _CachedRows:
 
     def __init__(self, gram, rows):
         self._K, self._rows, self._runs, self.m = gram.K, rows, _runs(rows), len(rows)
-        self.kernel, self.X, self.width = Precomputed(gram.K), rows[:, None], gram.width
+        self.name, self.X, self.width = repr(gram.kernel), None, gram.width
         self.is_exact = self.m <= _EXACT_POINTS
 
     def block(self, rows, columns, out):
@@ -118,6 +117,11 @@ class _CachedRows:
         from symsvm.model_selection.matrix_loops import gather
 
         gather(self._K, self._rows[rows], self._rows[columns], out)
+
+    def diagonal(self, points):
+        """Return K(x_i, x_i) for the chosen points."""
+        here = self._rows[points]
+        return self._K[here, here]
 
     def whole(self, out):
         """Write all of it to the first rows and columns of `out`, in its type."""

@@ -24,6 +24,8 @@ from symsvm.objectives.quadratic_program import QuadraticProgram
 from symsvm.objectives.sums import map_rows, sum_over
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
     from pytensor.graph.basic import Variable
 
@@ -123,7 +125,7 @@ class KernelDual(Objective):
     KernelDual(3 variables, 3 points, Linear())
     """
 
-    problem = "dual"
+    problem, kind = "dual", "z"
 
     def __init__(
         self, program: QuadraticProgram, X: ArrayLike | Points, kernel: Kernel, *, is_convex: bool | None = None
@@ -141,23 +143,6 @@ class KernelDual(Objective):
             )
         self.program, self.X, self.kernel = program, checked, kernel
         self.is_convex = kernel.is_psd if is_convex is None else is_convex
-
-    @property
-    def dual_inputs(self) -> list[Graph]:
-        """Graphs whose values `dual` takes: none, since all is known."""
-        return []
-
-    def dual(self) -> tuple[KernelDual, float]:
-        """Return the problem in numbers, and the factor of z in its variable.
-
-        Returns
-        -------
-        dual : KernelDual
-            This objective.
-        factor : float
-            1.
-        """
-        return self, 1.0
 
     @functools.cached_property
     def variable(self) -> Any:
@@ -262,36 +247,14 @@ class CSVC(Objective):
         i: Any = pt.lscalar("i")
         self.row = i, y[i] * y * map_rows(lambda x: lifted.checked_pair(X[i], x), X)
 
-    @property
-    def dual_inputs(self) -> list[Graph]:
-        """Graphs whose values `dual` takes: the points, the labels, C and the symbols of the kernel."""
-        return [self.X, self.y, self.upper, *self.kernel.symbols()]
-
-    def dual(self, X: Array, y: Array, C: Array, *hyper_parameters: ArrayLike) -> tuple[KernelDual, Array]:
-        """Return the problem in numbers, over z = y lam, and the factor of z in its variable.
-
-        Parameters
-        ----------
-        X, y, C : ndarray
-            The points, the labels and the upper bound.
-        *hyper_parameters : array_like
-            The values of the symbols of the kernel.
-
-        Returns
-        -------
-        dual : KernelDual
-            The problem over z.
-        factor : ndarray
-            The labels y: lam = y z.
-        """
-        return KernelDual(QuadraticProgram.c_svc(y, C), X, self.kernel.with_values(hyper_parameters)), y
+    def check_constraints(self, bounds: Sequence[Array]) -> None:
+        check_labels(bounds[2])  # in a run, since y may be its data
 
     def certificate(
         self, lam: Array, W: float, g: Array, lower: Any, upper: Any, equality: Any, *, tol: float
     ) -> Certificate:
         # With primal, dual and gap: K q follows from the gradient, g_i = y_i (K q)_i - 1.
         y = equality[0]
-        check_labels(y)  # here, since y may be data of the run
         return certify_svc(lam, y * (g + 1), y, upper, tol=tol, is_psd=self.is_convex)
 
 

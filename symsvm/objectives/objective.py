@@ -6,7 +6,7 @@ minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import pytensor
@@ -63,6 +63,8 @@ class Objective:
         The argument.
     problem : str
         The kind of problem, by which `symsvm.list_solvers` selects solvers.
+    kind : {"lam", "z", "w"}
+        What the variable is: multipliers, the variables of a `QuadraticProgram`, or weights of a primal.
     row : tuple or None
         (i, the graph of row i of the Hessian), for solvers that evaluate single rows.
 
@@ -75,6 +77,7 @@ class Objective:
     """
 
     problem: str = "smooth"
+    kind: Literal["lam", "z", "w"] = "lam"
     row: tuple[Graph, Graph] | None = None
 
     def __init__(
@@ -161,6 +164,15 @@ class Objective:
             section = box_section(v, a[k], self.upper, scale, lower=self.lower, c=c[k])
             nearest = pt.switch(pt.neq(a[k], 0), section, nearest)
         return nearest
+
+    def check_constraints(self, bounds: Sequence[Array]) -> None:
+        """Raise ValueError if the values of `bounds` are none of this problem; a run calls it before any work.
+
+        Parameters
+        ----------
+        bounds : sequence of ndarray
+            The values of `bounds`.
+        """
 
     def certificate(
         self,

@@ -131,6 +131,7 @@ class PerceptronRisk(Objective):
         labels = signs(y, m=len(array))
         self.m, self.kernel = len(labels), kernel
         self.problem = "separation" if kernel is None else "kernel-separation"
+        self.kind = "w" if kernel is None else "lam"
         X = pytensor.shared(array, name="X", shape=array.shape)
         y = pytensor.shared(labels, name="y", shape=labels.shape)
         graphs = self._over_points(X, y, features) if kernel is None else self._over_kernel(X, y, kernel)

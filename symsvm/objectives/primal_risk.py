@@ -151,11 +151,11 @@ class PrimalRisk(Objective):
     >>> from symsvm.solvers import AdaGrad
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
     >>> solution = compile(PrimalRisk(X, y, bias="free"), AdaGrad(), mode="FAST_COMPILE").run(tol=1e-2)
-    >>> solution.certificate.status, solution.lam.round(1).tolist()
+    >>> solution.certificate.status, solution.w.round(1).tolist()
     ('optimal', [1.3, 0.3])
     """
 
-    problem = "primal"
+    problem, kind = "primal", "w"
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from symsvm.solvers.solution import Callback
     from symsvm.solvers.solver import Solver
 
-__all__ = ["Program", "check_input_names", "check_run_arguments", "input_values"]
+__all__ = ["Program", "check_input_names", "check_memory", "check_run_arguments", "input_values"]
 
 # The arguments of Program.run, which no free input may have as its name.
 _RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
@@ -80,7 +80,7 @@ class Program:
             hint = "" if isinstance(solver, type) or len(missing) == 4 else f", which has no {' and no '.join(missing)}"
             raise TypeError(f"solver must be a solver such as ProjectedGradient(), got {solver!r}{hint}.")
         self.objective, self.solver = objective, solver
-        self.memory = MEMORY if memory is None else _memory(memory)
+        self.memory = MEMORY if memory is None else check_memory(memory)
         self.dtype = objective.variable.dtype if dtype is None else _dtype(dtype)
         mode = resolve_mode(mode)
         roots = [objective.value, *objective.bounds]
@@ -215,8 +215,10 @@ class Program:
         feasible = lam
         if certificate.status == "infeasible":
             (feasible,) = self.functions.evaluate("project", lam, self._values(values))
+        objective, trace = self.objective, collect_trace(infos)
+        solved = getattr(objective, "program", None), lam if objective.kind == "z" else None
         return Solution(
-            lam, certificate.b, feasible, stopped, len(infos) - 1, collect_trace(infos), lambda: certificate
+            lam, certificate.b, feasible, stopped, len(infos) - 1, trace, lambda: certificate, objective.kind, *solved
         )
 
     def initial_state(self, start: ArrayLike | None = None, data: Sequence[Array] = ()) -> Sequence[Array]:
@@ -277,6 +279,7 @@ class Program:
         for value in values:
             if np.isnan(value).any():
                 raise ValueError("a constraint holds NaN.")
+        self.objective.check_constraints(values)
         return values
 
 
@@ -308,13 +311,18 @@ def input_values(inputs: Sequence[Any], data: Mapping[str, Any]) -> list[Array]:
     if missing or unknown:
         what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
         raise TypeError(f"the objective's free inputs are {', '.join(names) or 'none'}: {what}.")
-    values = [np.asarray(data[v.name], dtype=v.dtype) for v in inputs]
+    values = [_array(data[v.name], v) for v in inputs]
     for v, value in zip(inputs, values, strict=True):
         if value.ndim != v.ndim:
             raise ValueError(f"{v.name} must have {v.ndim} dimension(s), got the shape {value.shape}.")
-        if np.isnan(value).any():
+        if np.isnan(value.data if hasattr(value, "tocsr") else value).any():
             raise ValueError(f"{v.name} must not hold NaN.")
     return values
+
+
+def _array(value: Any, v: Any) -> Any:
+    """A value of an input in its type; sparse matrices, which only `Decomposition` takes, become CSR."""
+    return value.tocsr().astype(v.dtype) if hasattr(value, "tocsr") else np.asarray(value, dtype=v.dtype)
 
 
 def _is_bound(v: Any) -> bool:
@@ -322,7 +330,8 @@ def _is_bound(v: Any) -> bool:
     return isinstance(v, Constant) and not v.ndim and np.isfinite(v.data) and v.data != 0
 
 
-def _memory(value: Any) -> int:
+def check_memory(value: Any) -> int:
+    """Return the bytes that arrays may take, or raise."""
     memory = count(value, "memory")
     if memory < TILE_MEMORY:
         raise ValueError(f"memory must hold at least one tile, {TILE_MEMORY} bytes, got {memory}.")

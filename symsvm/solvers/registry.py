@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
+from symsvm.compiler.reading import is_readable
 from symsvm.objectives import Objective
 from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram
 from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
@@ -49,7 +50,7 @@ _DEFAULTS = {
     "lagrangian": AdaGrad,
     "separation": Perceptron,
     "kernel-separation": KernelPerceptron,
-    "smooth": ProjectedGradient,
+    "smooth": AcceleratedGradient,
 }
 
 
@@ -152,6 +153,8 @@ def compile(
     """
     if not isinstance(objective, Objective):
         raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
+    if isinstance(solver, str) and solver == "auto" and objective.problem == "smooth" and is_readable(objective):
+        solver = Decomposition()
     solver = choose_solver(solver, objective.problem)
     make = getattr(solver, "program", Program)
     return cast("Program", make(objective, solver, mode=mode, memory=memory, dtype=dtype))

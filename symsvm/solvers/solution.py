@@ -58,17 +58,20 @@ Callback: TypeAlias = Callable[[Info], object]
 class Solution:
     """The result of a run, whatever stopped it.
 
+    The point has a name of its own for each kind of problem: `lam`, the multipliers of a dual; `z`, the variables of a
+    `QuadraticProgram`; `w`, the weights of a primal. `point` is the value of the objective's variable, whichever it is.
+
     Parameters
     ----------
-    lam : ndarray
-        The point.
+    point : ndarray
+        The value of the objective's variable.
     b : float, ndarray or None
         The multiplier of the equality (the intercept of a classifier); None without an equality, an array for several.
     feasible : ndarray
-        The point lam itself if it is feasible, else its projection onto the feasible set.
+        The point itself if it is feasible, else its projection onto the feasible set.
     stopped : str
         Why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `diverged` (the next W would not be
-        finite; lam is the last point before), `stalled` (no further progress at float64 precision) or `rest` (the
+        finite; the point is the last one before), `stalled` (no further progress at float64 precision) or `rest` (the
         solver's own rule ended the run).
     n_iter : int
         The number of steps.
@@ -76,28 +79,76 @@ class Solution:
         One array for each field of `Info` that the run filled, one entry for each iteration.
     certify : callable
         Returns the certificate.
+    kind : {"lam", "z", "w"}
+        What the point is.
     program : QuadraticProgram or None
         The problem that was solved, where it is a quadratic program; a later run may start from the solution.
+    variables : ndarray or None
+        The variables of `program`; None without one.
+    expand : callable or None
+        The function of other rows that returns the values of the decision function there.
     """
 
-    lam: np.ndarray = field(repr=False)
+    point: np.ndarray = field(repr=False)
     b: float | np.ndarray | None
     feasible: np.ndarray = field(repr=False)
     stopped: str
     n_iter: int
     trace: dict[str, np.ndarray] = field(repr=False)
     certify: Callable[[], Certificate] = field(repr=False)
+    kind: str = field(default="lam", repr=False)
     program: Any = field(default=None, repr=False)
+    variables: np.ndarray | None = field(default=None, repr=False)
+    expand: Callable[..., np.ndarray] | None = field(default=None, repr=False)
+
+    @property
+    def lam(self) -> np.ndarray:
+        """The multipliers, lam >= 0 in the duals of support vector machines; of a `QuadraticProgram` they are |z|."""
+        if self.kind == "w":
+            raise AttributeError("the solution of a primal has no multipliers: its weights are `w`.")
+        return np.abs(self.point) if self.kind == "z" else self.point
+
+    @property
+    def z(self) -> np.ndarray:
+        """The variables of the `QuadraticProgram` that was solved: y lam for a classifier, (alpha, -alpha')."""
+        if self.variables is None:
+            raise AttributeError("z is the variable of a quadratic program, and no such program was solved.")
+        return self.variables
+
+    @property
+    def w(self) -> np.ndarray:
+        """The weights of a primal, with the intercept last if the primal has one."""
+        if self.kind != "w":
+            raise AttributeError("w are the weights of a primal; this is the solution of a dual: see `lam`.")
+        return self.point
 
     @functools.cached_property
     def certificate(self) -> Certificate:
-        """The `Certificate` of lam in float64, computed from the data when it is first read."""
+        """The `Certificate` of the point in float64, computed from the data when it is first read."""
         return self.certify()
 
     @property
     def W(self) -> float:
-        """The objective at lam, from the certificate."""
+        """The objective at the point, from the certificate."""
         return self.certificate.W
+
+    def decision_function(self, *rows: Any) -> np.ndarray:
+        """Evaluate f(x) = sum_j c_j lam_j K(x, x_j) + b at other points (Eq. 28, 30).
+
+        Parameters
+        ----------
+        *rows : array_like
+            One array for each array of rows in the double sum of W, in the order in which W has them: the points, and
+            further arrays where K takes more than the points.
+
+        Returns
+        -------
+        ndarray
+            f, one value for each row.
+        """
+        if self.expand is None:
+            raise TypeError("a decision function needs a solution over a kernel: solve with 'decomposition'.")
+        return self.expand(*rows)
 
 
 def collect_trace(infos: Sequence[Info]) -> dict[str, np.ndarray]:

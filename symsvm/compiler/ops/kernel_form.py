@@ -11,7 +11,7 @@ Laplacian kernel. The epilogue e and the functions h are scalar functions that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +54,11 @@ class KernelForm:
     rows: tuple[Graph, ...]
     columns: tuple[Graph, ...]
     numbers: tuple[Graph, ...]
+
+    def retyped(self, dtype: str) -> KernelForm:
+        """The form whose functions compute in another floating type; the graphs of its arguments stay as they are."""
+        channels = tuple(replace(channel, h=channel.h.retyped(dtype)) for channel in self.channels)
+        return replace(self, epilogue=self.epilogue.retyped(dtype), channels=channels)
 
 
 def factor(K: Graph) -> KernelForm:

@@ -302,7 +302,7 @@ def _draw_trajectories(entries: Sequence[Entry], directory: Path) -> Path | None
     figure, axes = _new_panels(len(small), (5.0, 4.2))
     for ax, problem in zip(axes, small, strict=False):
         dual = make_dual(problem, Model("hinge", "free"))
-        best = solve(dual, tol=1e-9).lam
+        best = solve(dual, tol=1e-9).point
         paths = {}
         for solver in solvers:
             program: Any = compile(dual, solver)

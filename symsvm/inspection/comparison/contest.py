@@ -317,7 +317,7 @@ def _prepare_primal(problem: Problem, model: Model, mode: str | None, name: str)
 
     def run(tol: float, time_limit: float) -> RunResult:
         solution = program.run(tol=tol, time_limit=time_limit)
-        v = solution.lam
+        v = solution.w
 
         def decide(Z: Array) -> Array:
             return risk.decision(Z, v)

@@ -245,7 +245,7 @@ def _program_bounds(final: Any, solutions: Sequence[Any]) -> Array:
         if getattr(final, "multi_class", None) == "ovr" or len(solutions) == 1:
             rows = rows[np.argsort(final.support_[rows])]  # all but one-vs-one problems keep the order of the points
         program = solution.program
-        beta = program.weights(np.asarray(solution.lam))
+        beta = program.weights(np.asarray(solution.z))
         reach = np.fmax(np.abs(program.lower), np.abs(program.upper)).reshape(-1, program.m).max(axis=0)
         nonzero = np.flatnonzero(beta)
         bound[rows, column] = reach[nonzero] * np.abs(coef[rows, column] / beta[nonzero])

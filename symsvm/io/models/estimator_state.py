@@ -229,7 +229,7 @@ def _solution_from_state(model: Any, i: int, state: dict[str, Any]) -> Solution 
     common: dict[str, Any] = {name: state[name] for name in ("stopped", "n_iter", "trace")}
     common["certify"] = functools.partial(_identity, certificate)
     if hasattr(model, "support_"):
-        return Solution(lam=np.empty(0), b=certificate.b, feasible=np.empty(0), **common)
+        return Solution(point=np.empty(0), b=certificate.b, feasible=np.empty(0), **common)
     weights = {name: state[name] for name in ("w", "b", "dual", "C") if name in state}
     if not weights:
         weights = {"w": np.atleast_2d(model.coef_)[i], "b": model.intercept_[i] / (state["s"] or 1.0), "dual": None}

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symsvm.evaluation.evaluator import KernelEvaluator
-
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.evaluation.kernel_matrix import KernelMatrix
-    from symsvm.kernels import Kernel
     from symsvm.objectives import QuadraticProgram
 
 __all__ = ["diagnosis"]
@@ -24,14 +21,16 @@ _SCALE_RATIO, _LARGE_C = 1e3, 1e4
 
 def diagnosis(program: QuadraticProgram, matrix: KernelMatrix, is_psd: bool | None, z: Array, tol: float) -> list[str]:
     """Sentences, each with a reason why the problem is hard and what to do about it."""
-    X: Any = matrix.X
     rows = np.linspace(0, program.m - 1, min(program.m, _SAMPLE)).astype("int64")
-    K = KernelEvaluator(matrix.kernel).block(X[rows], X[rows])
+    K = np.empty((len(rows), len(rows)))
+    matrix.block(rows, rows, K)
     if not np.isfinite(K).all():
-        return [f"the kernel {matrix.kernel!r} is not finite on these points: scale X, or choose another."]
-    found = [_scales(X), _bounds(program, K, z, tol), _duplicates(program, X)]
+        return [f"the kernel {matrix.name} is not finite on these points: scale X, or choose another."]
+    found = [_bounds(program, K, z, tol)]
+    if matrix.X is not None:
+        found = [_scales(matrix.X), *found, _duplicates(program, matrix.X)]
     if not is_psd:
-        found.append(_indefinite(matrix.kernel, K))
+        found.append(_indefinite(matrix.name, K))
     return [sentence for sentence in found if sentence]
 
 
@@ -90,11 +89,11 @@ def _duplicates(program: QuadraticProgram, X: Any) -> str | None:
     return f"{count} points are duplicates with opposite labels: no classifier separates them; lower C or remove them."
 
 
-def _indefinite(kernel: Kernel, K: Array) -> str | None:
+def _indefinite(name: str, K: Array) -> str | None:
     values = np.linalg.eigvalsh((K + K.T) / 2)
     if values[0] >= -1e-9 * np.abs(values).max():
         return None
     return (
-        f"the kernel {kernel!r} is indefinite on these points (an eigenvalue of {values[0]:.2g}): a point may be "
+        f"the kernel {name} is indefinite on these points (an eigenvalue of {values[0]:.2g}): a point may be "
         "stationary but not optimal; choose a kernel with is_psd."
     )

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant
 
 from symsvm._lib.validation import choice
 from symsvm.compiler.functions import function
 from symsvm.compiler.lifting import MEMORY
+from symsvm.compiler.reading import Reading, UnreadableError, leaves_of, read
+from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers.convergence import ProgressBar, warn_not_converged
 from symsvm.solvers.decomposition.algorithm import decompose
-from symsvm.solvers.decomposition.dense_quadratic import DenseQuadratic
+from symsvm.solvers.decomposition.binding import bind
 from symsvm.solvers.decomposition.diagnosis import diagnosis
+from symsvm.solvers.decomposition.kernel_problem import KernelProblem, VariableChange
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
+from symsvm.solvers.decomposition.verification import verify
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
-from symsvm.solvers.program import check_input_names, check_run_arguments, input_values
+from symsvm.solvers.program import check_input_names, check_memory, check_run_arguments, input_values
 from symsvm.solvers.solution import Solution, collect_trace
 from symsvm.solvers.solver import SolverInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -34,7 +41,9 @@ if TYPE_CHECKING:
     from symsvm.objectives import QuadraticProgram
     from symsvm.solvers.solution import Info
 
-__all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
+__all__ = ["Decomposition", "DualProgram", "path", "solve_dual", "solve_problem"]
+
+_OTHERS = "Use 'accelerated-gradient', 'projected-gradient', 'adagrad' or 'gradient-descent'."
 
 
 class Decomposition:
@@ -121,9 +130,31 @@ class Decomposition:
 
 
 class DualProgram:
-    """An objective that is a quadratic dual over a kernel, and `Decomposition`; see `compile`.
+    """An objective over pairs of points, and `Decomposition`; see `compile`.
 
-    Nothing is compiled but the loops of the kernel, when they are first needed.
+    Nothing is compiled but the loops of the pair expression, when they are first needed.
+
+    Parameters
+    ----------
+    objective : Objective
+        The problem: a `KernelDual`, or any W that `symsvm.compiler.reading.read` reads.
+    solver : Decomposition
+        The solver.
+    mode : str or Mode, optional
+        The backend of kernel values, "NUMBA" by default.
+    memory : int, optional
+        The bytes that a matrix may take which W has as a whole, 1 GiB by default.
+    dtype : {"float64"}, optional
+        Only float64: the solver chooses its precision itself.
+
+    Attributes
+    ----------
+    objective, solver, mode
+        The parameters.
+    reading : Reading or None
+        What W is; None for a `KernelDual`, which is a quadratic program over a kernel as it stands.
+    inputs : list of TensorVariable
+        The free inputs of the objective, which are arguments of `run`.
     """
 
     def __init__(
@@ -131,7 +162,7 @@ class DualProgram:
         objective: Objective,
         solver: Decomposition,
         *,
-        mode: str | None = None,
+        mode: Any = None,
         memory: int | None = None,
         dtype: str | None = None,
     ):
@@ -140,13 +171,65 @@ class DualProgram:
         if dtype not in (None, "float64"):
             raise ValueError(f"{solver!r} chooses its precision itself: leave dtype out, got {dtype!r}.")
         self.objective, self.solver, self.mode = objective, solver, mode
-        # What gives the dual: the objective itself, or its matrix.
-        self._source: Any = objective if hasattr(objective, "dual") else DenseQuadratic(objective, memory or MEMORY)
-        variables, _ = leaves(self._source.dual_inputs)
-        self.inputs = [v for v in variables if not isinstance(v, SharedVariable)]
+        self.memory = MEMORY if memory is None else check_memory(memory)
+        self.reading: Reading | None = None
+        self._given: list[Any] = []
+        bounds: list[Any] = []
+        if not isinstance(objective, KernelDual):
+            try:
+                self.reading = read(objective)
+            except UnreadableError as error:
+                raise TypeError(f"this solver needs a W over pairs of points: {error}. {_OTHERS}") from None
+            self._given, bounds = leaves_of(objective), objective.bounds
+        variables, _ = leaves(bounds)
+        every = dict.fromkeys(v for v in (*self._given, *variables) if not isinstance(v, Constant))
+        self.inputs = [v for v in every if not isinstance(v, SharedVariable)]
         check_input_names(self.inputs)
-        parts = self._source.dual_inputs
-        self._evaluate = function(self.inputs, parts, mode="FAST_COMPILE") if parts else lambda: ()
+        of_bounds = [v for v in self.inputs if v in set(variables)]
+        self._bounds = of_bounds, function(of_bounds, bounds, mode="FAST_COMPILE") if bounds else None
+
+    @property
+    def kind(self) -> str:
+        """What the variable of the objective is: "z" of a `KernelDual`, else "lam"."""
+        return "z" if isinstance(self.objective, KernelDual) else "lam"
+
+    def problem(self, **data: Any) -> KernelProblem:
+        """Return the problem that `run` solves: the program, the kernel matrix and the change of variables.
+
+        Parameters
+        ----------
+        **data : array_like or CSR matrix
+            A value for each free input of the objective, by name.
+
+        Returns
+        -------
+        KernelProblem
+            The problem.
+        """
+        return self._problem(None, data)
+
+    def _problem(self, start: Any, data: Mapping[str, Any]) -> KernelProblem:
+        objective, values = self.objective, dict(zip(self.inputs, input_values(self.inputs, data), strict=True))
+        if isinstance(objective, KernelDual):
+            matrix = LocalKernelMatrix(objective.kernel, objective.X, mode=self.mode)
+            expand = functools.partial(_expand, objective, self.mode)
+            return KernelProblem(objective.program, matrix, is_convex=objective.is_convex, expand=expand)
+        assert self.reading is not None
+        given = [values[v] if v in values else _value(v) for v in self._given]
+        inputs, evaluate = self._bounds
+        assert evaluate is not None
+        bounds = evaluate(*(values[v] for v in inputs))
+        objective.check_constraints(bounds)
+        variable: Any = objective.variable
+        n = len(variable.get_value(borrow=True)) if isinstance(variable, SharedVariable) else None
+        n = len(np.atleast_1d(start)) if n is None and start is not None and not isinstance(start, Solution) else n
+        options: Any = {"is_convex": objective.is_convex, "memory": self.memory, "mode": self.mode}
+        try:
+            problem = bind(self.reading, given, n, bounds, **options)
+            verify(self.reading, given, bounds, problem, **options)
+        except UnreadableError as error:
+            raise TypeError(f"this solver needs a W over pairs of points: {error}. {_OTHERS}") from None
+        return problem
 
     def run(
         self,
@@ -157,31 +240,69 @@ class DualProgram:
         time_limit: float | None = None,
         callback: Callable[[Info], object] | None = None,
         verbose: int = 0,
-        **data: ArrayLike,
+        **data: Any,
     ) -> Solution:
         """Run until the KKT violation is at most `tol`, and return a `Solution`.
 
         Parameters
         ----------
-        start : a lam to begin near; or a `Solution` of the same problem with other bounds, or with fewer points (new
-            ones come after them).
-        data : a value for each free input of the objective, by name.
-        For the others see `solve_dual`.
+        start : array_like or Solution, optional
+            A value of the variable to begin near; or a `Solution` of the same problem with other bounds, or with fewer
+            points (new ones come after them).
+        tol, max_iter, time_limit, callback, verbose
+            See `solve_problem`.
+        **data : array_like or CSR matrix
+            A value for each free input of the objective, by name.
+
+        Returns
+        -------
+        Solution
+            The last point, with its certificate.
         """
-        values = input_values(self.inputs, data)
-        dual, factor = self._source.dual(*self._evaluate(*values))
-        matrix = LocalKernelMatrix(dual.kernel, dual.X, mode=self.mode)
-        options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
-        options |= {"start": start, "is_psd": dual.is_convex, **self.solver.options}
-        return solve_dual(dual.program, matrix, factor, **options)
+        problem = self._problem(start, data)
+        limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": callback, "verbose": verbose}
+        return solve_problem(problem, start=start, kind=self.kind, **limits, **self.solver.options)
+
+
+def _expand(dual: KernelDual, mode: Any, rows: tuple, beta: Array) -> Array:
+    """sum_j K(x, x_j) beta_j at other points."""
+    (Z,), support = rows, np.flatnonzero(beta)
+    return KernelEvaluator(dual.kernel, mode=mode).matvec(Z, dual.X[support], beta[support])
+
+
+def _value(v: Any) -> Any:
+    """The value of a shared variable or a constant."""
+    return v.get_value(borrow=True) if isinstance(v, SharedVariable) else v.data
 
 
 def solve_dual(
-    program: QuadraticProgram,
-    matrix: KernelMatrix,
-    factor: float | Array = 1.0,
+    program: QuadraticProgram, matrix: KernelMatrix, *, is_psd: bool | None = None, **options: Any
+) -> Solution:
+    """Solve a `QuadraticProgram` over the kernel matrix of its points; `Solution.z` are its variables.
+
+    Parameters
+    ----------
+    program : QuadraticProgram
+        The problem.
+    matrix : KernelMatrix
+        The matrix between its points.
+    is_psd : bool, optional
+        Whether K is positive semi-definite; only then can a point be called optimal and not just stationary.
+    **options : object
+        Those of `solve_problem`.
+
+    Returns
+    -------
+    Solution
+        The last point, with its certificate.
+    """
+    return solve_problem(KernelProblem(program, matrix, is_convex=is_psd), kind="z", **options)
+
+
+def solve_problem(
+    problem: KernelProblem,
     *,
-    is_psd: bool | None = None,
+    kind: str = "lam",
     start: ArrayLike | Solution | None = None,
     tol: float = 1e-3,
     max_iter: int | None = None,
@@ -193,32 +314,50 @@ def solve_dual(
     parameters: Parameters = DEFAULTS,
     reuse: WorkingSetReuse | None = None,
 ) -> Solution:
-    """Solve a `QuadraticProgram` over the kernel matrix of its points; return a `Solution` with lam = factor z.
+    """Solve a `KernelProblem`.
 
     Parameters
     ----------
-    is_psd : whether K is positive semi-definite; only then can a point be called optimal and not just stationary.
-    start : see `DualProgram.run`.
-    tol : the largest KKT violation to accept, as LIBSVM defines it, in float64.
-    max_iter, time_limit : the most outer iterations and the most seconds; each returns the point reached, which is
-        feasible, with a ConvergenceWarning that says what makes the problem hard.
-    callback : a function of an `Info`; a true return value stops the run.
-    verbose : 1 draws a bar with violation, gap and support vectors on a terminal.
-    seed, pairs, parameters : see `Decomposition`.
-    reuse : hands the working set from one program to the next over the same points.
+    problem : KernelProblem
+        The problem.
+    kind : {"lam", "z"}
+        What the objective's variable is.
+    start : array_like or Solution, optional
+        See `DualProgram.run`.
+    tol : float
+        The largest KKT violation to accept, as LIBSVM defines it, in float64.
+    max_iter, time_limit : int, float, optional
+        The most outer iterations and the most seconds; each returns the point reached, which is feasible, with a
+        ConvergenceWarning that says what makes the problem hard.
+    callback : callable, optional
+        A function of an `Info`; a true return value stops the run.
+    verbose : int
+        1 draws a bar with violation, gap and support vectors on a terminal.
+    seed, pairs, parameters
+        See `Decomposition`.
+    reuse : WorkingSetReuse, optional
+        Hands the working set from one program to the next over the same points.
+
+    Returns
+    -------
+    Solution
+        The last point, with its certificate.
     """
     tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
+    program, matrix, change = problem.program, problem.matrix, problem.change
     bar = ProgressBar(tol) if verbose else None
 
     def report(info):
+        info = info if change.violation == 1 else replace(info, violation=change.violation * info.violation)
         if bar is not None:
             bar.show(info)
         return callback is not None and callback(info)
 
-    options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": report, "seed": seed}
+    tol_z = tol / change.violation
+    options = {"tol": tol_z, "max_iter": max_iter, "time_limit": time_limit, "callback": report, "seed": seed}
     options |= {"pairs": pairs, "parameters": parameters, "reuse": reuse}
     try:
-        result = decompose(program, matrix, start=_start(program, start, factor), **options)
+        result = decompose(program, matrix, start=_start(program, start, change), **options)
     finally:
         if bar is not None:
             bar.close()
@@ -229,18 +368,34 @@ def solve_dual(
         beta = program.weights(z)
         support, Kz = np.flatnonzero(beta), np.zeros(program.m)
         matrix.product(beta[support], None, support, Kz, exact=True)
-        return program.certificate(Kz, z, tol=tol, is_psd=is_psd)
+        return change.certificate(program, Kz, z, tol=tol, is_convex=problem.is_convex)
 
     b, violation = program.multipliers(program.gradient(result.Kz, z), z)
     if result.stopped != "tol":
         was_tried = result.stopped != "interrupt" or result.n_iter > 0
-        trouble = diagnosis(program, matrix, is_psd, z, tol) if was_tried else []
+        trouble = diagnosis(program, matrix, problem.is_convex, z, tol_z) if was_tried else []
         advice = [sentence[0].upper() + sentence[1:] for sentence in trouble]
-        reached = f"a violation of {violation:.2g}, above tol={tol:g}"
+        reached = f"a violation of {change.violation * violation:.2g}, above tol={tol:g}"
         warn_not_converged(result.stopped, result.n_iter, reached, advice)
+    v, trace = change.to_variable(z), collect_trace(result.trace)
+    if change.violation != 1:
+        trace["violation"] = change.violation * trace["violation"]
+    expand = _expansion(problem, z, b) if problem.expand is not None else None
+    b = change.multiplier * b
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
-    lam = factor * z
-    return Solution(lam, b, lam, result.stopped, result.n_iter, collect_trace(result.trace), certify, program)
+    return Solution(v, b, v, result.stopped, result.n_iter, trace, certify, kind, program, z, expand)
+
+
+def _expansion(problem: KernelProblem, z: Array, b: Array) -> Callable[..., Array]:
+    """The decision function over other rows: K z + b there, in the units of the objective."""
+    beta, root = problem.program.weights(z), problem.change.root
+    offset = float(np.mean(b)) if len(b) else 0.0
+
+    def decide(*rows):
+        assert problem.expand is not None
+        return (problem.expand(rows, beta) + offset) / root
+
+    return decide
 
 
 def path(
@@ -283,22 +438,24 @@ def path(
         yield last
 
 
-def _start(program: QuadraticProgram, start: Any, factor: float | Array) -> Array | None:
-    """The z to begin near, from a lam or a solution for fewer points or for other bounds."""
+def _start(program: QuadraticProgram, start: Any, change: VariableChange) -> Array | None:
+    """The z to begin near, from a value of the variable or a solution, for fewer points or for other bounds."""
     if start is None:
         return None
     old = getattr(start, "program", None)
-    z = np.asarray(getattr(start, "lam", start), dtype="float64")
-    copies = program.n // program.m
-    if z.ndim != 1 or len(z) % copies or len(z) > program.n or not np.isfinite(z).all():
-        raise ValueError(f"start must be a finite vector of at most {program.n} numbers, got the shape {z.shape}.")
-    m = len(z) // copies
+    v = np.asarray(getattr(start, "point", start), dtype="float64")
+    n = program.m if change.is_split else program.n
+    copies = n // program.m
+    if v.ndim != 1 or len(v) % copies or len(v) > n or not np.isfinite(v).all():
+        raise ValueError(f"start must be a finite vector of at most {n} numbers, got the shape {v.shape}.")
+    m = len(v) // copies
     here = np.concatenate([np.arange(m) + k * program.m for k in range(copies)])
-    full = np.zeros(program.n)
-    full[here] = z / (np.asarray(factor)[here] if np.ndim(factor) else factor)
-    if old is not None and old.n == len(z):
-        full *= _ratio(old, program, here)
-    return full
+    full = np.zeros(n)
+    full[here] = v
+    z = change.to_program(full)
+    if old is not None and old.n == len(v):
+        z *= _ratio(old, program, here)
+    return z
 
 
 def _ratio(old: QuadraticProgram, new: QuadraticProgram, here: Array) -> float:

@@ -288,7 +288,7 @@ class State:
             self._set_precision(FLOAT64)
             self.working.choose(wanted)
         if not self.working.is_finite():
-            raise ValueError(f"the kernel {self.matrix.kernel!r} is not finite on these points: scale X.")
+            raise ValueError(f"the kernel {self.matrix.name} is not finite on these points: scale X.")
 
     def raise_precision(self) -> bool:
         """Go to the next higher precision; return False if all is float64."""

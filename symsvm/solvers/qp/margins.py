@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -140,9 +140,9 @@ def _margin(
     qp: QuadraticProgram,
     theta: Array | None,
     xi: Array | None,
-    b: Array | None,
+    b: Any,
 ) -> Margin:
     stopped, trace = stop_reason(result, certificate), final_trace(result, certificate, began)
-    return Margin(
-        lam, None if b is None else float(b), lam, stopped, result.n_iter, trace, lambda: certificate, qp, theta, xi
-    )
+    b = None if b is None else float(b)
+    more = {"program": qp, "theta": theta, "xi": xi}
+    return Margin(lam, b, lam, stopped, result.n_iter, trace, lambda: certificate, **more)

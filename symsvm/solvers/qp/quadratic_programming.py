@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.objectives.certificate import Certificate
 from symsvm.solvers.decomposition.dual_program import DualProgram
-from symsvm.solvers.program import check_run_arguments, input_values
+from symsvm.solvers.program import check_run_arguments
 from symsvm.solvers.solution import Info, Solution, collect_trace
 from symsvm.solvers.solver import SolverInfo
 
@@ -194,11 +193,14 @@ class _WholeDual(DualProgram):
         _check_unused(start, callback)
         tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
         began = time.perf_counter()
-        dual, factor = self._source.dual(*self._evaluate(*input_values(self.inputs, data)))
-        qp, every, K = dual.program, np.arange(dual.program.m), np.empty((dual.program.m,) * 2)
-        LocalKernelMatrix(dual.kernel, dual.X, mode=self.mode).block(every, every, K)
+        problem = self.problem(**data)
+        qp, change, every = problem.program, problem.change, np.arange(problem.program.m)
+        if problem.smooth is not None:
+            raise TypeError(f"{self.solver!r} needs a quadratic W, and this one has another function of its variable.")
+        K = np.empty((qp.m, qp.m))
+        problem.matrix.block(every, every, K)
         H = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
-        _check_definite(H, dual.is_convex)
+        _check_definite(H, problem.is_convex)
         eye = np.eye(qp.n)
         below, above = np.isfinite(qp.upper), np.isfinite(qp.lower)
         G, h = np.concatenate([eye[below], -eye[above]]), np.concatenate([qp.upper[below], -qp.lower[above]])
@@ -211,10 +213,10 @@ class _WholeDual(DualProgram):
         mu = np.zeros((2, qp.n))  # the multipliers of the upper and the lower bounds
         mu[0, below], mu[1, above] = np.split(result.mu, [below.sum()])
         z = _snap_to_bounds(qp, unit * result.v, unit * mu)
-        certificate = qp.certificate(K @ qp.weights(z), z, tol=tol, is_psd=dual.is_convex)
-        lam = factor * z
+        certificate = change.certificate(qp, K @ qp.weights(z), z, tol=tol, is_convex=problem.is_convex)
+        v, kind = change.to_variable(z), self.kind
         stopped, trace = stop_reason(result, certificate), final_trace(result, certificate, began)
-        return Solution(lam, certificate.b, lam, stopped, result.n_iter, trace, lambda: certificate, qp)
+        return Solution(v, certificate.b, v, stopped, result.n_iter, trace, lambda: certificate, kind, qp, z)
 
 
 def _snap_to_bounds(qp: QuadraticProgram, z: Array, mu: Array) -> Array:
@@ -303,7 +305,7 @@ class PrimalQP:
         v, m = result.v[: len(risk.convexity)], len(risk.y)
         certificate = self._certificate(v, result.mu[: m if risk.classifies else 2 * m], tol)
         stopped, trace = stop_reason(result, certificate), final_trace(result, certificate, began)
-        return Solution(v, certificate.b, v, stopped, result.n_iter, trace, lambda: certificate, risk.dual)
+        return Solution(v, certificate.b, v, stopped, result.n_iter, trace, lambda: certificate, "w", risk.dual)
 
     def _certificate(self, v: Array, mu: Array, tol: float) -> Certificate:
         risk, qp = self.objective, self.objective.dual

@@ -81,7 +81,7 @@ class Perceptron(Solver):
     >>> from symsvm.solvers import solve
     >>> X, y = np.array([[-1.0, 0.0], [0.5, 1.0], [2.0, 1.0]]), np.array([-1, 1, 1])
     >>> solution = solve(PerceptronRisk(X, y), "perceptron", mode="FAST_COMPILE")
-    >>> solution.lam.tolist(), str(solution.certificate)
+    >>> solution.w.tolist(), str(solution.certificate)
     ([1.5, 1.0, 0.0], 'optimal: separated, 2 mistakes in 2 passes')
     """
 

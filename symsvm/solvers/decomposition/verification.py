@@ -1,0 +1,121 @@
+"""The comparison of a reading with W as it is written, by numbers, before a run believes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symsvm.compiler.functions import function
+from symsvm.compiler.reading import UnreadableError
+from symsvm.compiler.reading.pair_expression import PLAIN
+from symsvm.solvers.decomposition.binding import bind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from symsvm._lib.types import Array
+    from symsvm.compiler.reading import Reading
+    from symsvm.solvers.decomposition.kernel_problem import KernelProblem
+
+__all__ = ["verify"]
+
+# Rows of the sample on which W is evaluated, and the relative difference that rounding makes.
+_SAMPLE, _ROUNDING = 24, 1e-9
+# Rows of the block that is tested for symmetry and for negative curvature.
+_BLOCK = 96
+# The part of the largest eigenvalue that a negative one has from rounding.
+_NEGATIVE = 1e-9
+
+
+def verify(
+    reading: Reading, values: Sequence[Any], bounds: Sequence[Array], problem: KernelProblem, **options: Any
+) -> None:
+    """Compare what was read with W as it is written; raise if they differ.
+
+    W is evaluated at random points over a sample of the rows, once for each structure of W. That H is symmetric is
+    tested on a block of the matrix where the expression does not prove it, and so is the convexity that a user states.
+
+    Parameters
+    ----------
+    reading : Reading
+        What W is.
+    values, bounds
+        Those of `bind`.
+    problem : KernelProblem
+        What `bind` made of them.
+    **options : object
+        The options of `bind`.
+    """
+    if "is verified" not in reading.compiled:
+        _compare(reading, values, bounds, problem, options)
+        reading.compiled["is verified"] = True
+    is_symmetric = reading.pairs is None or reading.pairs.expression.is_symmetric
+    if is_symmetric and not problem.is_convex:
+        return
+    some = np.unique(np.linspace(0, problem.program.m - 1, _BLOCK).astype("int64"))
+    K = np.empty((len(some), len(some)))
+    problem.matrix.block(some, some, K)
+    if not np.isfinite(K).all():
+        return  # the solver says so
+    if not is_symmetric and np.abs(K - K.T).max() > _ROUNDING * np.abs(K).max():
+        raise UnreadableError("the expression of two points in W is not symmetric: write (K(x, z) + K(z, x)) / 2")
+    if problem.is_convex:
+        _check_curvature(problem, some, K)
+
+
+def _check_curvature(problem: KernelProblem, some: Array, K: Array) -> None:
+    """Raise if W, which is stated to be convex, has a negative curvature along a feasible direction of these points."""
+    program, n = problem.program, len(some)
+    A = (K + K.T) / 2 + np.diag(program.diagonal[some])
+    if len(program.total):  # directions that keep the sum of each group
+        E = (program.group[some, None] == np.arange(len(program.total))).astype("float64")
+        E = E[:, E.any(axis=0)]
+        P = np.eye(n) - E @ np.linalg.solve(E.T @ E, E.T)
+        A = P @ A @ P
+    values = np.linalg.eigvalsh(A)
+    if problem.smooth is None and values[0] < -_NEGATIVE * max(np.abs(values).max(), np.abs(K).max()):
+        raise ValueError(
+            f"is_convex=True, but W has a negative curvature on these points (an eigenvalue of {values[0]:.2g}): "
+            "choose a kernel that is positive semi-definite, or leave is_convex out to find a stationary point."
+        )
+
+
+def _compare(
+    reading: Reading, values: Sequence[Any], bounds: Sequence[Array], problem: KernelProblem, options: dict[str, Any]
+) -> None:
+    """Raise unless what was read has the values of W at random points over some of the rows."""
+    m, v = problem.program.m, reading.v
+    copies = len(reading.parts)
+    rng, rows = np.random.default_rng(0), np.unique(np.linspace(0, m - 1, _SAMPLE).astype("int64"))
+    if reading.arrays is None:
+        if m > _BLOCK:
+            return  # rows depend on one another: there is no W of some of them
+        rows = np.arange(m)
+        some = list(values)
+    else:
+        is_row = [x in set(reading.arrays) for x in reading.inputs]
+        some = [value[rows] if of_rows else value for value, of_rows in zip(values, is_row, strict=True)]
+    n = copies * len(rows)
+    lower, upper = (np.broadcast_to(np.asarray(bound, dtype="float64"), m * copies) for bound in bounds[:2])
+    entries = np.concatenate([rows + k * m for k in range(copies)])
+    low, high = np.maximum(lower[entries], -1.0), np.minimum(upper[entries], 1.0)
+    free = [np.full(n, -np.inf), np.full(n, np.inf)]
+    try:
+        written = function([v, *reading.inputs], reading.W, mode=PLAIN)
+        smaller = bind(reading, some, n, free, **options)
+        points = [low + (high - low) * rng.uniform(0.1, 0.9, n) for _ in range(3)]
+        pairs = [(float(written(u, *map(_dense, some))), smaller.value(u)) for u in points]
+    except (ValueError, IndexError, TypeError):
+        if len(rows) == m:
+            raise
+        return  # W of fewer rows is no W: shapes are fixed in it
+    size = max(abs(a) for a, _ in pairs)
+    if not np.isfinite(size):
+        return
+    if any(abs(a - b) > _ROUNDING * max(size, 1e-300) for a, b in pairs):
+        raise UnreadableError("what was read from W does not have its values: please report this W")
+
+
+def _dense(value: Any) -> Any:
+    return value.toarray() if hasattr(value, "tocsr") else value
