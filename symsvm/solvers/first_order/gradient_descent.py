@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -84,7 +84,7 @@ class GradientDescent(Solver):
         lam = objective.project(lam)
         return lam, lam, pt.zeros_like(lam)
 
-    def step(self, objective: Objective, lam: Graph, lam0, g0, W0, L):
+    def step(self, objective: Objective, lam: Graph, lam0: Graph, g0: Graph, W0: Graph, L: Graph) -> Any:
         W, g = value_and_grad(objective.value, lam)
         if self.alpha is None:
             h = lam - lam0

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
@@ -93,7 +93,7 @@ class StochasticSubgradient(Solver):
         lam = objective.project(lam)
         return lam, lam
 
-    def step(self, objective: Objective, lam: Graph, v, seed, t):
+    def step(self, objective: Objective, lam: Graph, v: Graph, seed: Graph, t: Graph) -> Any:
         P, g = value_and_grad(objective.value, lam)
         i, share = objective.row
         m = objective.m

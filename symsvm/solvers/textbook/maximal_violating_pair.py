@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
@@ -84,7 +84,7 @@ class MaximalViolatingPair(Solver):
     def init(self, objective: Objective, lam: Graph) -> tuple[Graph, ...]:
         return initial_gradients(objective, lam)
 
-    def step(self, objective: Objective, lam: Graph, g, p):
+    def step(self, objective: Objective, lam: Graph, g: Graph, p: Graph) -> Any:
         W = 0.5 * (lam * (g + p)).sum()
         move = _single if objective.equality is None else _pair
         new, change = move(objective, lam, g)

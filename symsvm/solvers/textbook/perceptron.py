@@ -128,7 +128,7 @@ class Perceptron(Solver):
     def init(self, objective: Objective, lam: Graph) -> tuple[Graph, ...]:
         return (lam,)
 
-    def step(self, objective: Objective, v: Graph):
+    def step(self, objective: Objective, v: Graph) -> Any:
         """Return the graphs of one pass.
 
         Parameters

@@ -114,7 +114,18 @@ class SimplifiedSMO(Solver):
             )
         return *initial_gradients(objective, lam), pt.zeros_like(lam)
 
-    def step(self, objective: Objective, lam: Graph, g, p, b, n, changed, passes, *parameters):
+    def step(
+        self,
+        objective: Objective,
+        lam: Graph,
+        g: Graph,
+        p: Graph,
+        b: Graph,
+        n: Graph,
+        changed: Graph,
+        passes: Graph,
+        *parameters: Graph,
+    ) -> Any:
         tol, seed, least = parameters
         W = 0.5 * (lam * (g + p)).sum()
         lower, upper = (bound + pt.zeros_like(lam) for bound in (objective.lower, objective.upper))
