@@ -2,9 +2,12 @@
 
 import importlib
 import inspect
+from pathlib import Path
 
 import pytest
 from numpydoc.validate import validate
+
+import symsvm
 
 # Packages whose `__all__` users may rely on.
 PUBLIC = (
@@ -66,3 +69,12 @@ def test_a_docstring_is_complete(name):
     found = [(code, text) for code, text in validate(name)["errors"] if "*args" not in text]
     errors = [f"{code} {text}" for code, text in found if code not in SKIPPED]
     assert not errors, errors
+
+
+def test_type_checkers_find_the_public_packages():
+    """`import symsvm` is enough for `symsvm.plot.roc`, at run time and for a type checker."""
+    stub = (Path(symsvm.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+    for home in PUBLIC[1:]:
+        name = home.removeprefix("symsvm.")
+        assert f"from symsvm import {name} as {name}\n" in stub
+        assert getattr(symsvm, name) is importlib.import_module(home)

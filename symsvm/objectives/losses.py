@@ -62,7 +62,7 @@ def epsilon_insensitive(y: Scalar, f: Graph, epsilon: Scalar) -> Graph:
 
 
 def perceptron_loss(y: Scalar, f: Graph) -> Graph:
-    """max(0, -y f), the loss of a point on the wrong side of the hyperplane (the perceptron notes, 004)."""
+    """max(0, -y f), the loss of a point on the wrong side of the hyperplane (P. Schmidt, slides)."""
     return pt.maximum(-y * f, 0)
 
 
