@@ -29,7 +29,7 @@ PACKAGES = {
 }
 # Public names without a docstring of their own.
 _CONSTANTS = {
-    "solvers.Callback": "The type of a function of an `Info` that a run calls in each iteration; a true result stops the run.",
+    "solvers.Callback": "The type of a function of an `Info`, called in each iteration; a true result stops the run.",
     "compiler.MODES": "The backends by name, with a description of each.",
     "comparison.PROBLEMS": "The built-in problems by name.",
     "data.SETS": "The named data sets, with a description of each.",
