@@ -6,8 +6,7 @@ subgradients). On the border of the tube it is -sign(y - f), or 0 if the tube ha
 """
 
 # PyTensor declares its elementwise functions (pt.maximum, ...) without a return type.
-# pyright: reportOperatorIssue=false, reportOptionalOperand=false, reportReturnType=false
-# pyright: reportOptionalMemberAccess=false
+# pyright: reportOperatorIssue=false, reportReturnType=false
 
 from __future__ import annotations
 

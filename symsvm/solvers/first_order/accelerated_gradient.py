@@ -1,7 +1,6 @@
 """Accelerated projected gradient: FISTA with adaptive restart and backtracking."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportAssignmentType=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations

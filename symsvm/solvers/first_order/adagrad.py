@@ -1,7 +1,7 @@
 """AdaGrad: one step size per coordinate, for objectives that need not be smooth."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportReturnType=false
+# pyright: reportAssignmentType=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The stochastic subgradient method, one point at a time, for risks that are strongly convex."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportGeneralTypeIssues=false
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations

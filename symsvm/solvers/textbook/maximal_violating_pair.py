@@ -1,8 +1,8 @@
 """SMO with the maximal violating pair: two variables per step, found by map and reduce (Algorithm 1 of psvm)."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportCallIssue=false, reportArgumentType=false, reportIndexIssue=false, reportAssignmentType=false
-# pyright: reportReturnType=false, reportOptionalSubscript=false, reportOptionalIterable=false, reportGeneralTypeIssues=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportReturnType=false, reportOptionalSubscript=false
+# pyright: reportGeneralTypeIssues=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations

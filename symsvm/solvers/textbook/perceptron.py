@@ -11,8 +11,7 @@ By Gordan's theorem either some theta has y_i <theta, x_i> > 0 for all i, or som
 sum_i lam_i y_i x_i = 0: a point in the convex hulls of both classes. A linear program decides which.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalIterable=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 # (`PerceptronRisk` has attributes that `Objective` lacks; PyTensor's functions have no return types.)
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Simplified SMO: each variable in turn, with a random second one (the pseudo code of Wei and Ren)."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportArgumentType=false, reportIndexIssue=false, reportAssignmentType=false
-# pyright: reportReturnType=false, reportOptionalSubscript=false, reportOptionalIterable=false, reportGeneralTypeIssues=false
+# pyright: reportOperatorIssue=false, reportOptionalMemberAccess=false, reportArgumentType=false
+# pyright: reportAssignmentType=false, reportReturnType=false, reportOptionalSubscript=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
