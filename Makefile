@@ -82,6 +82,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 docs: $(READY)
+	$(BIN)/python docs/api.py
 	$(BIN)/python docs/dictionary.py
 	$(BIN)/python docs/rewrites.py
 	$(BIN)/python docs/pipeline.py

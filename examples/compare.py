@@ -1,4 +1,4 @@
-"""Compare all algorithms on the same problems, beside scikit-learn: tables, plots, and claims of the source documents.
+"""Compare all algorithms on the same problems, beside scikit-learn: tables, plots, and claims of Meoli (2021).
 
     python examples/compare.py [--problems separable sine ...] [--time-limit 10] [--mode JAX] [--to out/compare]
 

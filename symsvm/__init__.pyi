@@ -1,12 +1,18 @@
 """The public names of symsvm, for type checkers; at run time they are imported when they are first used."""
 
 from symsvm import comparison as comparison
+from symsvm import compiler as compiler
 from symsvm import data as data
+from symsvm import estimators as estimators
+from symsvm import evaluation as evaluation
+from symsvm import explanation as explanation
 from symsvm import files as files
 from symsvm import kernels as kernels
 from symsvm import linear as linear
 from symsvm import objectives as objectives
+from symsvm import paper as paper
 from symsvm import plot as plot
+from symsvm import serve as serve
 from symsvm import solvers as solvers
 from symsvm import text as text
 from symsvm import tuning as tuning

@@ -42,7 +42,7 @@ def test_a_report_has_a_row_for_each_entry_and_plots(written):
     for name in ("boundaries", "tubes", "convergence"):
         assert (directory / f"{name}.png").stat().st_size > 5000
         assert f"({name}.png)" in text
-    assert "Claims of the source documents" in "".join(shown)
+    assert "Claims of Meoli (2021)" in "".join(shown)
     assert table(entries[:1]).count("\n") == 2
 
 

@@ -165,7 +165,7 @@ def test_load_downloads_missing_files(server, tmp_path, monkeypatch):
     np.testing.assert_array_equal(data.X[3], [3.5, 0, 0, 2])
     assert sorted(file.name for file in (tmp_path / "home").iterdir()) == ["svmguide1", "svmguide1.t"]
     with pytest.raises(
-        DownloadError, match="cadata_scale does not exist, and no site has it: download cadata from https:"
+        DownloadError, match="cadata_scale does not exist, and cannot be downloaded as it is: get cadata from https:"
     ):
         load("cadata_scale")
 

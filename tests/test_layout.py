@@ -163,3 +163,23 @@ def test_import_is_light():
     code = f"import sys, symsvm; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_help_is_light():
+    """`symsvm --help` imports no command, and nothing that only commands need."""
+    code = (
+        "import atexit, sys\n"
+        "from symsvm.cli import main\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "sys.argv = ['symsvm', '--help']\n"
+        "main()"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    own = [name for name in out.stderr.split() if name.startswith("symsvm")]
+    assert sorted(own) == [
+        "symsvm",
+        "symsvm._lib",
+        "symsvm._lib.interrupts",
+        "symsvm.cli",
+        "symsvm.cli.command_group",
+    ]

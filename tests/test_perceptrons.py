@@ -28,7 +28,7 @@ CORNERS += 0.3 * np.sign(CORNERS)  # four groups apart, of which opposite ones b
 
 
 def blobs(n=1000):
-    """Two Gaussians of the perceptron notes, around (5, 6) and (-1, -1), which a line separates."""
+    """Two Gaussians of Schmidt's slides, around (5, 6) and (-1, -1), which a line separates."""
     rng = np.random.RandomState(42)
     X = np.concatenate([rng.randn(n, 2) + np.array([5, 6]), rng.randn(n, 2) - 1])
     return X, np.repeat([1.0, -1.0], n)
@@ -101,8 +101,8 @@ def test_features_and_kernels_separate_what_lines_do_not(mode):
 
 
 @pytest.mark.parametrize("features", [None, product])
-def test_passes_are_the_loops_of_the_notes(features):
-    """The pseudo code of the notes: its starting point, its order and its rule, and the risk before each pass."""
+def test_passes_are_the_loops_of_the_slides(features):
+    """The pseudo code of the slides: its starting point, its order and its rule, and the risk before each pass."""
     Z = CORNERS if features is None else np.column_stack([CORNERS, CORNERS[:, 0] * CORNERS[:, 1]])
     Z = np.column_stack([Z, np.ones(80)])
     program = compile(PerceptronRisk(CORNERS, PARITY, features=features), "perceptron", mode="FAST_COMPILE")

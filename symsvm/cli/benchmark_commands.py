@@ -60,7 +60,7 @@ _TRAIN_SHARE = 0.75
 _machine = section("Machine")
 
 
-@click.command(cls=Command, examples=_COMPARE_EXAMPLES, short_help="Run every algorithm on the same problems.")
+@click.command(cls=Command, examples=_COMPARE_EXAMPLES)
 @click.argument("problems", nargs=-1)
 @_machine("-c", "-C", "--cost", "C", type=POSITIVE, default=1.0, show_default=True, help="C, for your own data.")
 @_machine(
@@ -210,7 +210,7 @@ _SKLEARN_VALUES = {
 }
 
 
-@click.command(cls=MachineCommand, examples=_BENCH_EXAMPLES, short_help="Time a fit against scikit-learn.")
+@click.command(cls=MachineCommand, examples=_BENCH_EXAMPLES)
 @file_argument()
 @data_options
 @machine_options

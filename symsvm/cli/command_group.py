@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
@@ -38,19 +38,27 @@ _CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) n
 # Exit codes.
 DONE, NOT_CONVERGED, USAGE, BAD_DATA = range(4)
 
-# The commands in the order of the help, and the modules of this package that define them.
+
+class _Entry(NamedTuple):
+    """The module of this package that defines a command, and its line in the help."""
+
+    module: str
+    summary: str
+
+
+# The commands in the order of the help, which is written from here: it imports none of them.
 COMMANDS = {
-    "train": "train_command",
-    "predict": "predict_command",
-    "evaluate": "evaluate_command",
-    "tune": "tune_command",
-    "explain": "explain_command",
-    "convert": "short_commands",
-    "compare": "benchmark_commands",
-    "data": "data_command",
-    "bench": "benchmark_commands",
-    "serve": "short_commands",
-    "completion": "short_commands",
+    "train": _Entry("train_command", "Train a machine on a file and write the model."),
+    "predict": _Entry("predict_command", "Predict the points in a file."),
+    "evaluate": _Entry("evaluate_command", "Report the scores of a model on a file with labels."),
+    "tune": _Entry("tune_command", "Search for the best parameters by cross-validation."),
+    "explain": _Entry("explain_command", "Show a model's formula, its compiled graph and its certificate."),
+    "convert": _Entry("short_commands", "Write a model in another format."),
+    "compare": _Entry("benchmark_commands", "Run every algorithm on the same problems."),
+    "data": _Entry("data_command", "List data sets; describe, convert or scale a file."),
+    "bench": _Entry("benchmark_commands", "Time a fit against scikit-learn."),
+    "serve": _Entry("short_commands", "Serve a model over HTTP."),
+    "completion": _Entry("short_commands", "Print the completion script of a shell."),
 }
 
 
@@ -163,7 +171,15 @@ class Program(click.Group):
         """Import and return a command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        return getattr(importlib.import_module(f"symsvm.cli.{COMMANDS[cmd_name]}"), cmd_name)
+        entry = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"symsvm.cli.{entry.module}"), cmd_name)
+        command.short_help = entry.summary  # shown beside the name by shells that complete it
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names and summaries of the commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -37,7 +37,7 @@ _MAX_CLASSES = 100
 _output = section("Output")
 
 
-@click.command(cls=Command, examples=_EXAMPLES, short_help="List data sets; describe, convert or scale a file.")
+@click.command(cls=Command, examples=_EXAMPLES)
 @file_argument(required=False)
 @data_options
 @section("Data")("--unlabelled", is_flag=True, help="FILE has no labels.")

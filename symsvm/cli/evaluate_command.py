@@ -27,7 +27,7 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_EXAMPLES, short_help="Report the scores of a model on a file with labels.")
+@click.command(cls=Command, examples=_EXAMPLES)
 @model_argument
 @file_argument()
 @data_options

@@ -30,9 +30,7 @@ _HEADING = "The dual problem of the machine and its compiled graph:"
 _output = section("Output")
 
 
-@click.command(
-    cls=Command, examples=_EXAMPLES, short_help="Show a model's formula, its compiled graph and its certificate."
-)
+@click.command(cls=Command, examples=_EXAMPLES)
 @model_argument
 @file_argument(required=False)
 @data_options

@@ -31,7 +31,7 @@ _BLOCK_SIZE = 4096
 _data, _output = section("Data"), section("Output")
 
 
-@click.command(cls=Command, examples=_EXAMPLES, short_help="Predict the points in a file.")
+@click.command(cls=Command, examples=_EXAMPLES)
 @model_argument
 @file_argument()
 @_data(

@@ -23,7 +23,7 @@ _CONVERT_EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_CONVERT_EXAMPLES, short_help="Write a model in another format.")
+@click.command(cls=Command, examples=_CONVERT_EXAMPLES)
 @model_argument
 @click.argument("other")
 @section("Output")(
@@ -69,7 +69,7 @@ _SERVE_EXAMPLES = (
 _service, _limits = section("Service"), section("Limits")
 
 
-@click.command(cls=Command, examples=_SERVE_EXAMPLES, short_help="Serve a model over HTTP.")
+@click.command(cls=Command, examples=_SERVE_EXAMPLES)
 @model_argument
 @_service("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @_service(
@@ -143,7 +143,7 @@ _COMPLETION_EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=_COMPLETION_EXAMPLES, short_help="Print the completion script of a shell.")
+@click.command(cls=Command, examples=_COMPLETION_EXAMPLES)
 @click.argument("shell", type=Name(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, /, shell: str) -> None:

@@ -66,7 +66,7 @@ _EXAMPLES = (
 _data = section("Data")
 
 
-@click.command(cls=MachineCommand, examples=_EXAMPLES, short_help="Train a machine on a file and write the model.")
+@click.command(cls=MachineCommand, examples=_EXAMPLES)
 @file_argument(required=False)
 @click.argument("model", required=False)
 @_data("-o", "--output", metavar="MODEL", help="Write the model to this file: .symsvm, .libsvm or .onnx.")

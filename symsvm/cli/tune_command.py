@@ -71,7 +71,7 @@ _MAX_ROWS = 10
 _search = section("Search")
 
 
-@click.command(cls=MachineCommand, examples=_EXAMPLES, short_help="Search for the best parameters by cross-validation.")
+@click.command(cls=MachineCommand, examples=_EXAMPLES)
 @file_argument()
 @_search(
     "--folds",

@@ -1,6 +1,6 @@
 """Floating types of graphs: `retype` computes a graph in another type, `widen` in float64 despite narrow constants."""
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false, reportReturnType=false
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportReturnType=false
 # PyTensor's types do not say that graphs are tensors, nor that a reduction's class fixes its scalar Op.
 
 from __future__ import annotations

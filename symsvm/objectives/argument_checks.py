@@ -1,4 +1,4 @@
-"""Checks of the arguments that objectives share: labels, targets, weights, the price of slack, kernels and programs."""
+"""Checks of the arguments that objectives share: labels, targets, weights, penalties, kernels and programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array
 
-__all__ = ["as_labels", "as_nu", "as_prices", "as_targets", "as_tube", "as_weights", "check_kernel", "check_labels"]
+__all__ = ["as_labels", "as_nu", "as_penalties", "as_targets", "as_tube", "as_weights", "check_kernel", "check_labels"]
 
 
 def check_labels(y: Any) -> None:
@@ -44,8 +44,8 @@ def as_labels(y: ArrayLike) -> Array:
     return y
 
 
-def as_prices(C: ArrayLike, m: int) -> Array:
-    """Return the price of slack of each point (m,), from one number or one per point."""
+def as_penalties(C: ArrayLike, m: int) -> Array:
+    """Return the penalty of slack of each point (m,), from one number or one per point."""
     C = np.asarray(C, dtype="float64")
     if C.ndim and len(C) != m:
         raise ValueError(f"C must be a number, or one for each of the {m} points, got {len(C)}.")

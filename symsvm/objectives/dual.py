@@ -5,7 +5,7 @@ clear way to write the problem; `symsvm.compiler.lifting` turns it into code tha
 """
 
 # PyTensor declares elementwise functions (pt.switch, ...) without a return type, pt.concatenate with a wrong one.
-# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportOptionalMemberAccess=false
+# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ subgradients). On the border of the tube it is -sign(y - f), or 0 if the tube ha
 """
 
 # PyTensor declares its elementwise functions (pt.maximum, ...) without a return type.
-# pyright: reportOperatorIssue=false, reportOptionalOperand=false, reportReturnType=false
-# pyright: reportOptionalMemberAccess=false
+# pyright: reportOperatorIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def epsilon_insensitive(y: Scalar, f: Graph, epsilon: Scalar) -> Graph:
 
 
 def perceptron_loss(y: Scalar, f: Graph) -> Graph:
-    """max(0, -y f), the loss of a point on the wrong side of the hyperplane (the perceptron notes, 004)."""
+    """max(0, -y f), the loss of a point on the wrong side of the hyperplane (P. Schmidt, slides)."""
     return pt.maximum(-y * f, 0)
 
 

@@ -4,7 +4,7 @@
 """
 
 # PyTensor declares its elementwise functions (pt.abs, ...) without a return type.
-# pyright: reportOperatorIssue=false, reportOptionalOperand=false, reportReturnType=false
+# pyright: reportOperatorIssue=false, reportReturnType=false
 
 from __future__ import annotations
 

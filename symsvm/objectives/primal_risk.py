@@ -128,7 +128,7 @@ class PrimalRisk(Objective):
     y : array_like
         Labels -1 and +1, or targets (m,).
     C : float or array_like
-        The price of a loss, one number or one per point.
+        The penalty of a loss, one number or one per point.
     loss : {"hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"}
         The loss.
     epsilon : float

@@ -6,7 +6,7 @@ projections are not the projection onto the intersection; `box_section` is.
 
 # PyTensor declares elementwise functions (pt.switch, ...) without a return type, pt.concatenate with a wrong one.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false
-# pyright: reportOperatorIssue=false, reportOptionalOperand=false, reportOptionalSubscript=false, reportReturnType=false
+# pyright: reportOperatorIssue=false, reportOptionalOperand=false, reportReturnType=false
 
 from __future__ import annotations
 

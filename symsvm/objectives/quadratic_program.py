@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symsvm._lib.validation import number
-from symsvm.objectives.argument_checks import as_labels, as_nu, as_prices, as_targets, as_tube, as_weights
+from symsvm.objectives.argument_checks import as_labels, as_nu, as_penalties, as_targets, as_tube, as_weights
 from symsvm.objectives.certificate import Certificate, find_status, rounding_error
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class QuadraticProgram:
         Parameters
         ----------
         y, C : array_like
-            Labels -1 and +1 (m,), and the price of slack, one number or one per point.
+            Labels -1 and +1 (m,), and the penalty of slack, one number or one per point.
         squared, intercept : bool
             Whether to penalise xi^2 (then lam has no upper bound, and D = 1 / (2 C)); whether there is an intercept.
 
@@ -99,7 +99,7 @@ class QuadraticProgram:
         Parameters
         ----------
         y, C : array_like
-            Targets (m,), and the price of slack, one number or one per point.
+            Targets (m,), and the penalty of slack, one number or one per point.
         epsilon : float
             Half the width of the tube, at least 0.
         squared, intercept : bool
@@ -171,7 +171,7 @@ class QuadraticProgram:
         y : array_like
             Targets (m,).
         C, nu : float
-            The price of slack, and the share of points outside the tube, 0 < nu <= 1.
+            The penalty of slack, and the share of points outside the tube, 0 < nu <= 1.
         weights : array_like, optional
             The weights of the points (m,), ones by default; m is their sum.
 
@@ -443,7 +443,7 @@ def _program(
 
 def _slacks(C: ArrayLike, m: int, squared: bool) -> tuple[Array, Array]:
     """Return the upper bounds and the diagonal for slacks that cost C xi or C xi^2."""
-    C = as_prices(C, m)
+    C = as_penalties(C, m)
     if not squared:
         return C, np.zeros(m)
     with np.errstate(divide="ignore"):

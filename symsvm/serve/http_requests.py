@@ -49,9 +49,13 @@ Schema = TypeVar("Schema", bound=BaseModel)
 class Error(BaseModel):
     """What is wrong with a request."""
 
-    code: str = Field(description="a word for programs", examples=["missing"])
-    field: str | None = Field(description="the part of the request that is wrong", examples=["rows[3][1]"])
-    message: str = Field(description="a sentence for people", examples=["rows[3][1] must be a finite number."])
+    code: str = Field(description="the kind of error, for programs", examples=["missing"])
+    field: str | None = Field(
+        description="the part of the request that is wrong, null for the whole", examples=["rows[3][1]"]
+    )
+    message: str = Field(
+        description="what is wrong and what to do, in one sentence", examples=["rows[3][1] must be a finite number."]
+    )
 
 
 class ProblemBody(BaseModel):

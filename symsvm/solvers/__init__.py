@@ -1,7 +1,7 @@
 """Solvers, and what they run on: `compile` and `solve`, `Program`, `Solution`, the registry.
 
 The packages: `decomposition` (the default for kernel duals), `first_order` (gradient methods, one graph a step),
-`textbook` (SMO and perceptrons as the source documents write them), `qp` (a general interior-point method). Each
+`textbook` (SMO and perceptrons as textbooks write them), `qp` (a general interior-point method). Each
 algorithm has a file of its own. Solvers import objectives, the compiler and evaluation; `linear`, the paper's class,
 the estimators and everything above may import solvers.
 """

@@ -47,5 +47,7 @@ plot.decision_boundary(model, X, y)
 symsvm.save(model, "model.symsvm")
 symsvm.load("model.symsvm").predict(X)
 data.load("svmguide1")
+symsvm.serve.run("model.symsvm", port=8000)
+symsvm.estimators.OneClassSVM(nu=0.1).fit(X).score_samples(X)
 with model.watching(watch):
     model.fit(X, y)

@@ -1,7 +1,7 @@
 """Comparison of all algorithms on the same problems by the same measures, beside scikit-learn.
 
 `contest` runs the algorithms on a `Problem` and yields an `Entry` for each; `report` writes tables, plots and the
-claims of the source documents, checked against the entries. `symsvm.comparison` has the public names; the command line
+claims of Meoli (2021), checked against the entries. `symsvm.comparison` has the public names; the command line
 uses this package.
 """
 

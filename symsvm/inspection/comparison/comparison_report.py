@@ -1,4 +1,4 @@
-"""The report of a comparison: tables, claims of the source documents checked against the results, and plots."""
+"""The report of a comparison: tables, claims of Meoli (2021) checked against the results, and plots."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def report(
         m, d = problem.X.shape
         write(f"## {problem.name}: {m} x {d}, {kind}, {problem.kernel!r}, C = {problem.C:g}\n")
         write(table(own) + "\n")
-    write("## Claims of the source documents\n")
+    write("## Claims of Meoli (2021)\n")
     for sentence in findings(entries):
         write(f"- {sentence}")
     for draw in (_draw_boundaries, _draw_tubes, _draw_convergence, _draw_trajectories):

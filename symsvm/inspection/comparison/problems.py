@@ -1,4 +1,4 @@
-"""The problems of a comparison: synthetic sets of the source documents, and three real data sets."""
+"""The problems of a comparison: synthetic sets and three real data sets."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _npy_header(path: Path, file: IO[bytes], size: int) -> tuple[tuple[int, ...]
     except Exception as error:  # NumPy parses the header as a Python literal, which fails in many ways
         raise DataError(path, f"its header is not that of a .npy array ({one_line(error)}).") from None
     if kind.hasobject or kind.kind not in "biufSU":
-        raise DataError(path, f"its type {one_line(kind)} is not one of numbers or strings.")
+        raise DataError(path, f"its type {one_line(kind)} is neither numbers nor strings.")
     length, left = math.prod(shape) * kind.itemsize, size - file.tell()
     if any(n < 0 for n in shape) or length != left:
         raise DataError(
@@ -152,7 +152,9 @@ def _idx_header(source: ByteSource) -> tuple[np.dtype, tuple[int, ...]]:
     """The type and the shape in the header of a file, checked against the number of bytes."""
     head = source.read(4)
     if not is_idx(head):
-        raise DataError(source.path, f"it begins with the bytes {head.hex(' ') or '(none)'}, which no IDX file does.")
+        raise DataError(
+            source.path, f"it begins with the bytes {head.hex(' ') or '(none)'}, not with the header of an IDX file."
+        )
     sizes = source.read(4 * head[3])
     if len(sizes) < 4 * head[3]:
         raise DataError(source.path, f"the file ends inside its header, which should have {head[3]} sizes.")

@@ -171,7 +171,7 @@ def _points_from_array(
     if array.ndim == 0 or 0 in array.shape:
         raise DataError(path, f"the file has no points; its shape is {array.shape}.")
     if array.dtype.kind not in "biuf":
-        raise DataError(path, f"its type {array.dtype} is not one of numbers.")
+        raise DataError(path, f"its type {array.dtype} is not numeric.")
     X, y = array.reshape(len(array), -1), None
     if column is not None:
         if not (isinstance(column, int) and -X.shape[1] <= column < X.shape[1]):

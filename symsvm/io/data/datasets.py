@@ -47,7 +47,7 @@ SETS = {
     "diabetes_scale": DataSetEntry("diabetes, 2 classes", ("diabetes_scale",), (), 8),
     "a9a": DataSetEntry("census income, 2 classes, sparse", ("a9a",), ("a9a.t",), 123, "sparse"),
     "abalone_scale": DataSetEntry("age of abalones, regression", ("abalone_scale",), (), 8),
-    "cpusmall_scale": DataSetEntry("load of computers, regression", ("cpusmall_scale",), (), 12),
+    "cpusmall_scale": DataSetEntry("CPU load of computers, regression", ("cpusmall_scale",), (), 12),
     "cadata_scale": DataSetEntry("prices of houses in California, regression", ("cadata_scale",), (), 8),
     "housing_scale": DataSetEntry("prices of houses in Boston, regression", ("housing_scale",), (), 13),
     "mnist": DataSetEntry(
@@ -194,8 +194,8 @@ def _locate(file: str) -> Path:
         return path
     if url is None:
         raise DownloadError(
-            f"{path} does not exist, and no site has it: download {file.removesuffix('_scale')} from {_LIBSVM}, "
-            "scale it to [-1, 1] and write it to that file."
+            f"{path} does not exist, and cannot be downloaded as it is: get {file.removesuffix('_scale')} from "
+            f"{_LIBSVM}, scale it to [-1, 1] and write it to that file."
         )
     return download(url, sha256, path)
 

@@ -62,7 +62,7 @@ def iter_line_blocks(path: Path) -> Iterator[tuple[bytes, int]]:
 
 def _line_too_long(path: Path, line: int) -> DataError:
     most = _MAX_LINE_BYTES >> 20
-    return DataError(path, f"the line has more than {most} MiB, so the file is not a text of numbers.", line)
+    return DataError(path, f"the line has more than {most} MiB, so the file is not a text file of numbers.", line)
 
 
 @njit(cache=True)

@@ -140,7 +140,7 @@ def _read_header_line(text: LibsvmModelText, line: bytes, seen: set[str]) -> str
 
 def _words(line: bytes) -> list[str]:
     if b"\0" in line:
-        raise _LineError("the line has a NUL byte, so the file is not a text.")
+        raise _LineError("the line has a NUL byte, so the file is not a text file.")
     if not line.isascii():
         raise _LineError("the line has characters other than ASCII.")
     return line.decode("ascii").split()

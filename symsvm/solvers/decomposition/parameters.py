@@ -23,7 +23,7 @@ class Parameters:
     candidate_part : float
         A variable at a bound is a candidate if it violates optimality by this part of the largest violation.
     subproblem_part : float
-        The part of the violation that the solution of a working set may leave; the whole problem gets worse no sooner.
+        The part of the violation that the solution of a working set may leave.
     aim, aim_whole : float
         The part of tol to aim at, and that of a problem that is its own working set; the rest is for errors of K z.
     digits_float32, digits_float64 : float

@@ -5,8 +5,9 @@ a group, i is the variable with the least F that may rise, j the one that may fa
 
     j = argmax (F_j - F_i)^2 / (K_ii + K_jj - 2 K_ij),
 
-and z_i + d, z_j - d with d = (F_j - F_i) / (K_ii + K_jj - 2 K_ij), cut at the bounds, is the best step along that edge
-(Fan, Chen and Lin, Working set selection using second order information for training support vector machines, 2005).
+and z_i + d, z_j - d with d = (F_j - F_i) / (K_ii + K_jj - 2 K_ij), clipped to the bounds, is the best step along that
+edge (Fan, Chen and Lin, Working set selection using second order information for training support vector machines,
+2005).
 
 A step costs two passes over rows of K, each vectorised: minima and maxima are kept for blocks of 128 variables, and an
 index is looked up in the best block only. Variables that may not move have an infinite offset, so no branch is needed.

@@ -1,12 +1,11 @@
 """Accelerated projected gradient: FISTA with adaptive restart and backtracking."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportAssignmentType=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -93,7 +92,20 @@ class AcceleratedGradient(Solver):
         lam = objective.project(lam)
         return lam, lam, lam, lam, pt.zeros_like(lam)
 
-    def step(self, objective: Objective, lam: Graph, x, lam0, x0, g0, W0, t0, t, L, violated):
+    def step(
+        self,
+        objective: Objective,
+        lam: Graph,
+        x: Graph,
+        lam0: Graph,
+        x0: Graph,
+        g0: Graph,
+        W0: Graph,
+        t0: Graph,
+        t: Graph,
+        L: Graph,
+        violated: Graph,
+    ) -> Any:
         W, g = value_and_grad(objective.value, lam)
         excess, h2 = _excess(lam, W, g, x, lam0, W0, g0, L)
         accepted = (t < 0) | (pt.isfinite(W) & (excess <= L / 2 * h2))

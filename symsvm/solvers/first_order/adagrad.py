@@ -1,12 +1,12 @@
 """AdaGrad: one step size per coordinate, for objectives that need not be smooth."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportReturnType=false
+# pyright: reportAssignmentType=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -96,7 +96,7 @@ class AdaGrad(Solver):
         lam = objective.project(lam)
         return lam, lam, lam, pt.zeros_like(lam)
 
-    def step(self, objective: Objective, lam: Graph, x, start, s, alpha, t):
+    def step(self, objective: Objective, lam: Graph, x: Graph, start: Graph, s: Graph, alpha: Graph, t: Graph) -> Any:
         W, g = value_and_grad(objective.value, lam)
         average = not getattr(objective, "is_smooth", True) if self.average is None else self.average
         slope = t * g if average else g

@@ -1,12 +1,11 @@
 """Gradient descent, for risks whose loss is smooth."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportAssignmentType=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -84,7 +83,7 @@ class GradientDescent(Solver):
         lam = objective.project(lam)
         return lam, lam, pt.zeros_like(lam)
 
-    def step(self, objective: Objective, lam: Graph, lam0, g0, W0, L):
+    def step(self, objective: Objective, lam: Graph, lam0: Graph, g0: Graph, W0: Graph, L: Graph) -> Any:
         W, g = value_and_grad(objective.value, lam)
         if self.alpha is None:
             h = lam - lam0

@@ -1,7 +1,6 @@
 """Projected gradient descent, the algorithm of the paper (Eq. 25)."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportArgumentType=false, reportAssignmentType=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations

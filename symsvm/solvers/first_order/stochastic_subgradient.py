@@ -1,12 +1,11 @@
 """The stochastic subgradient method, one point at a time, for risks that are strongly convex."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportGeneralTypeIssues=false
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
@@ -93,7 +92,7 @@ class StochasticSubgradient(Solver):
         lam = objective.project(lam)
         return lam, lam
 
-    def step(self, objective: Objective, lam: Graph, v, seed, t):
+    def step(self, objective: Objective, lam: Graph, v: Graph, seed: Graph, t: Graph) -> Any:
         P, g = value_and_grad(objective.value, lam)
         i, share = objective.row
         m = objective.m

@@ -148,7 +148,7 @@ class QuadraticProgramming:
         problems=("dual", "primal", "smooth"),
         backends=("numba",),
         equation="Newton's method on the KKT conditions, with z_i mu_i = t -> 0 for every bound",
-        reference="Goulart and Chen (2024); the perceptron notes, hard and soft margin as QP",
+        reference="Goulart and Chen (2024); P. Schmidt (slides) for both margins",
         accuracy="a KKT violation near 1e-8 of the gradient's size; of a smooth W, only a quadratic one",
     )
 

@@ -1,3 +1,3 @@
-"""Algorithms as the source documents write them: SMO, perceptrons, Lagrangian relaxation."""
+"""Algorithms as textbooks write them: SMO, perceptrons, Lagrangian relaxation."""
 
 __all__ = []

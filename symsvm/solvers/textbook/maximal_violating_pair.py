@@ -1,13 +1,13 @@
 """SMO with the maximal violating pair: two variables per step, found by map and reduce (Algorithm 1 of psvm)."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportCallIssue=false, reportArgumentType=false, reportIndexIssue=false, reportAssignmentType=false
-# pyright: reportReturnType=false, reportOptionalSubscript=false, reportOptionalIterable=false, reportGeneralTypeIssues=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportReturnType=false, reportOptionalSubscript=false
+# pyright: reportGeneralTypeIssues=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
@@ -84,7 +84,7 @@ class MaximalViolatingPair(Solver):
     def init(self, objective: Objective, lam: Graph) -> tuple[Graph, ...]:
         return initial_gradients(objective, lam)
 
-    def step(self, objective: Objective, lam: Graph, g, p):
+    def step(self, objective: Objective, lam: Graph, g: Graph, p: Graph) -> Any:
         W = 0.5 * (lam * (g + p)).sum()
         move = _single if objective.equality is None else _pair
         new, change = move(objective, lam, g)

@@ -4,14 +4,14 @@
 
     for each i in turn:    if y_i <theta, x_i> <= 0:    theta <- theta + y_i x_i        until no i is wrong
 
-x_i has a last feature 1, whose weight is the intercept. One step of a run is one pass (after the perceptron notes).
+x_i has a last feature 1, whose weight is the intercept. One step of a run is one pass (as in P. Schmidt,
+Support Vector Machines, theory and applications, slides).
 
 By Gordan's theorem either some theta has y_i <theta, x_i> > 0 for all i, or some lam >= 0 other than 0 has
 sum_i lam_i y_i x_i = 0: a point in the convex hulls of both classes. A linear program decides which.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportOptionalIterable=false, reportGeneralTypeIssues=false
-# pyright: reportReturnType=false
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 # (`PerceptronRisk` has attributes that `Objective` lacks; PyTensor's functions have no return types.)
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Perceptron(Solver):
         problems=("separation",),
         backends=("numba", "jax"),
         equation="theta <- theta + y_i x_i if y_i <theta, x_i> <= 0, for each i in turn; x or Phi(x)",
-        reference="Rosenblatt (1958); Novikoff (1962); the perceptron notes",
-        accuracy="every point on its side, or a proof that no hyperplane does it",
+        reference="Rosenblatt (1958); Novikoff (1962); P. Schmidt (slides)",
+        accuracy="every point on its side, or a proof that no hyperplane separates the classes",
     )
     by_rows = True
 
@@ -128,7 +128,7 @@ class Perceptron(Solver):
     def init(self, objective: Objective, lam: Graph) -> tuple[Graph, ...]:
         return (lam,)
 
-    def step(self, objective: Objective, v: Graph):
+    def step(self, objective: Objective, v: Graph) -> Any:
         """Return the graphs of one pass.
 
         Parameters
@@ -203,8 +203,8 @@ class KernelPerceptron(Perceptron):
         problems=("kernel-separation",),
         backends=("numba", "jax"),
         equation="lam_i <- lam_i + 1 if y_i sum_j lam_j y_j (K_ij + 1) <= 0, for each i in turn",
-        reference="Aizerman, Braverman and Rozonoer (1964); the perceptron notes",
-        accuracy="every point on its side, or a proof that nothing in the kernel's space does it",
+        reference="Aizerman, Braverman and Rozonoer (1964); P. Schmidt (slides)",
+        accuracy="every point on its side, or a proof that no hyperplane in the kernel's space separates the classes",
     )
 
     def visit(self, i: Graph, row: Graph, v: Graph) -> tuple[Graph, Graph]:

@@ -1,8 +1,7 @@
 """Simplified SMO: each variable in turn, with a random second one (the pseudo code of Wei and Ren)."""
 
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportArgumentType=false, reportIndexIssue=false, reportAssignmentType=false
-# pyright: reportReturnType=false, reportOptionalSubscript=false, reportOptionalIterable=false, reportGeneralTypeIssues=false
+# pyright: reportOperatorIssue=false, reportOptionalMemberAccess=false, reportArgumentType=false
+# pyright: reportAssignmentType=false, reportReturnType=false, reportOptionalSubscript=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class SimplifiedSMO(Solver):
     A step visits one i. With the errors E_k = f(x_k) - y_k it skips an i that satisfies its condition (Eq. 001:2 to
     001:4); draws j; finds the segment [L, H] of lam_j (Eq. 001:5, 001:6) and eta = 2 K_ij - K_ii - K_jj; and sets ::
 
-        lam_j <- lam_j - y_j (E_i - E_j) / eta, cut at L and H         (Eq. 001:7, 001:8)
+        lam_j <- lam_j - y_j (E_i - E_j) / eta, clipped to [L, H]      (Eq. 001:7, 001:8)
         lam_i <- lam_i + y_i y_j (lam_j old - lam_j)                   (Eq. 001:9)
         b     <- b_1 if i is free, b_2 if j is, else their mean        (Eq. 001:10, 001:11)
 
@@ -87,7 +86,7 @@ class SimplifiedSMO(Solver):
         backends=("numba", "jax"),
         equation="lam_j <- clip(lam_j - y_j (E_i - E_j) / eta, L, H), lam_i <- lam_i + y_i y_j (lam_j old - lam_j)",
         reference="Platt (1998); Wei and Ren, Eq. 001:5 to 001:11",
-        accuracy="ends when max_passes passes change nothing; mostly a KKT violation of 2 tol",
+        accuracy="ends when max_passes passes change nothing; usually at a KKT violation of 2 tol",
     )
     by_rows = True
     carries_gradient = True
@@ -114,7 +113,18 @@ class SimplifiedSMO(Solver):
             )
         return *initial_gradients(objective, lam), pt.zeros_like(lam)
 
-    def step(self, objective: Objective, lam: Graph, g, p, b, n, changed, passes, *parameters):
+    def step(
+        self,
+        objective: Objective,
+        lam: Graph,
+        g: Graph,
+        p: Graph,
+        b: Graph,
+        n: Graph,
+        changed: Graph,
+        passes: Graph,
+        *parameters: Graph,
+    ) -> Any:
         tol, seed, least = parameters
         W = 0.5 * (lam * (g + p)).sum()
         lower, upper = (bound + pt.zeros_like(lam) for bound in (objective.lower, objective.upper))
