@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["map_rows", "sum_over"]
 
+_FLOATS = ("float32", "float64")
+
 
 def sum_over(term: Callable[..., Any], *arrays: Any) -> Graph:
     """Return the graph of sum_i term(a_i, b_i, ...) as a reduce, where a_i, b_i, ... are the rows of the arrays.
@@ -32,7 +34,7 @@ def sum_over(term: Callable[..., Any], *arrays: Any) -> Graph:
     term : callable
         A function of one row of each array that returns a scalar graph or a number.
     *arrays : TensorVariable or array_like
-        Vectors or matrices with the same number of rows.
+        Vectors or matrices with the same number of rows. Integers stay integers: a term may use them as indices.
 
     Returns
     -------
@@ -46,8 +48,9 @@ def sum_over(term: Callable[..., Any], *arrays: Any) -> Graph:
     >>> float(sum_over(lambda lam_i, x_i: lam_i * x_i.sum(), lam, X).eval(mode="FAST_COMPILE"))
     9.0
     """
-    sequences = [as_float(array) for array in arrays]
-    dtype = upcast(*(array.dtype for array in sequences))
+    sequences = [_sequence(array) for array in arrays]
+    dtype = upcast(*(array.dtype for array in sequences if array.dtype in _FLOATS), "float32")
+    dtype = dtype if any(array.dtype in _FLOATS for array in sequences) else "float64"
     # The cast keeps the accumulator's type: a number in the term (0.3 is a float64) would change it.
     total: Any = reduce(
         lambda *rows: rows[-1] + pt.as_tensor(term(*rows[:-1])).astype(dtype),
@@ -56,6 +59,12 @@ def sum_over(term: Callable[..., Any], *arrays: Any) -> Graph:
         return_updates=False,
     )
     return total
+
+
+def _sequence(array: Any) -> Any:
+    """An array to sum over, floating or of integers."""
+    tensor = pt.as_tensor(array)
+    return tensor if tensor.dtype.startswith(("int", "uint")) else as_float(tensor)
 
 
 def map_rows(term: Callable[..., Any], *arrays: Any) -> Graph:

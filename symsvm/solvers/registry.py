@@ -160,11 +160,20 @@ def compile(
     return cast("Program", make(objective, solver, mode=mode, memory=memory, dtype=dtype))
 
 
-def solve(objective: Objective, solver: Any = "auto", *, mode: Any = None, **run: Any) -> Solution:
+def solve(
+    objective: Objective,
+    solver: Any = "auto",
+    *,
+    mode: Any = None,
+    memory: int | None = None,
+    dtype: str | None = None,
+    **run: Any,
+) -> Solution:
     """Compile an objective with a solver, or the name of one, and run it.
 
-    "auto" takes `Decomposition()` for quadratic duals over a kernel (`CSVC`, `KernelDual`), `AdaGrad()` for primals and
-    Lagrangian duals, the perceptron that suits a `PerceptronRisk`, and `ProjectedGradient()` for other objectives.
+    "auto" takes `Decomposition()` for every W that is a sum over pairs and points (`CSVC`, `KernelDual`, and any W that
+    `symsvm.compiler.reading.read` reads), `AdaGrad()` for primals and Lagrangian duals, the perceptron that suits a
+    `PerceptronRisk`, and `AcceleratedGradient()` for other objectives.
 
     Parameters
     ----------
@@ -174,6 +183,8 @@ def solve(objective: Objective, solver: Any = "auto", *, mode: Any = None, **run
         A solver, or a name: "auto" or one of `list_solvers()`.
     mode : str or Mode, optional
         The backend: "NUMBA" (default), "JAX" or another PyTensor mode.
+    memory, dtype : optional
+        See `compile`.
     **run : object
         The arguments of the run; see `Program.run`.
 
@@ -182,7 +193,7 @@ def solve(objective: Objective, solver: Any = "auto", *, mode: Any = None, **run
     Solution
         The last point, with its certificate.
     """
-    return compile(objective, solver, mode=mode).run(**run)
+    return compile(objective, solver, mode=mode, memory=memory, dtype=dtype).run(**run)
 
 
 def _cell(value: str | tuple[str, ...]) -> str:

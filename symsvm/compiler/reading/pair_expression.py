@@ -22,12 +22,13 @@ from pytensor.graph.replace import clone_replace
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
-from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1
+from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1, Subtensor
 
 from symsvm.compiler.functions import function
-from symsvm.compiler.lifting import lift
+from symsvm.compiler.lifting import canonicalize, lift
 from symsvm.compiler.ops.kernel_form import factor, without_centring
 from symsvm.compiler.ops.scalar_function import NotElementwise
+from symsvm.compiler.reading.definiteness import psd_conditions
 from symsvm.compiler.rewrites.quadratic import is_symmetric
 from symsvm.graphs.structure import leaves, select_axes, signature, varying_axes
 
@@ -73,6 +74,7 @@ class PairExpression:
         self._forms: dict[tuple[bool, str], KernelForm | None] = {}
         self._parts: dict[Any, Any] = {}
         self._functions: dict[Any, Callable] = {}
+        self._psd: tuple[Any, Any] | None = None
 
     @classmethod
     def of_kernel(cls, kernel: Kernel) -> PairExpression:
@@ -105,6 +107,28 @@ class PairExpression:
         (same,) = clone_replace([self.matrix], dict(zip(self.columns, self.rows, strict=True)))
         (lifted,) = lift([same])
         return is_symmetric(lifted)
+
+    def is_psd(self, values: Sequence[Any]) -> bool | None:
+        """Whether the expression, with these numbers, proves that every matrix is positive semi-definite.
+
+        Parameters
+        ----------
+        values : sequence of array
+            The values of `numbers`.
+
+        Returns
+        -------
+        bool or None
+            True, or None where nothing is known.
+        """
+        if self._psd is None:
+            (canonical,) = canonicalize([self.matrix], clone=True)
+            conditions = psd_conditions(canonical, self.rows, self.columns)
+            self._psd = None if conditions is None else function(self.numbers, conditions, mode=PLAIN), conditions
+        compiled, conditions = self._psd
+        if compiled is None:
+            return None
+        return True if all(np.all(value >= 0) for value in compiled(*values)) else None
 
     def form(self, *, centred: bool, dtype: str = "float64") -> KernelForm | None:
         """The form in which tiles are computed, None if there is none; centred points keep more digits."""
@@ -255,6 +279,10 @@ class _Separation:
         if isinstance(op, (AdvancedSubtensor, AdvancedSubtensor1)) and _is_gather(node) and roles[0] is not None:
             source, index = node.inputs
             return op(source, self.walk(index, roles[:1]))
+        if isinstance(op, Blockwise) and _is_row_of(op.core_op) and roles[0] is not None:
+            source, index = node.inputs  # x[i] for each i, of a stack of one matrix
+            if source.type.shape[0] == 1 and index.ndim == 1:
+                return source[0][self.walk(index, roles[:1])]
         return self._array(x, roles)
 
     def _array(self, x, roles):
@@ -271,6 +299,14 @@ class _Separation:
             self.arrays[array] = i, j
         side = self.arrays[array][roles[axes[0]] == _COLUMN]
         return side if order == tuple(range(x.ndim)) else side.dimshuffle(np.argsort(order).tolist())
+
+
+def _is_row_of(op):
+    """Whether an operation takes one row of an array, at a given index."""
+    if not isinstance(op, Subtensor):
+        return False
+    first, *others = op.idx_list
+    return not isinstance(first, slice) and all(s == slice(None) for s in others)
 
 
 def _is_gather(node):

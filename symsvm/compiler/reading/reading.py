@@ -33,7 +33,7 @@ from symsvm.graphs.structure import is_elemwise, leaves, signature
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from symsvm._lib.types import Graph
+    from symsvm._lib.types import Array, Graph
     from symsvm.compiler.reading.pair_expression import Separated
     from symsvm.objectives import Objective
 
@@ -50,9 +50,11 @@ class Reading:
     Attributes
     ----------
     given : list of graphs
-        The leaves of W and of its constraints whose values a run knows: inputs, shared variables, arrays and numbers.
+        The leaves of W whose values a run knows: inputs, shared variables and numbers.
+    fixed : list of array
+        The arrays that W has as constants.
     v : graph
-        The variable, an input of the graphs below; the other inputs are `inputs`, one for each of `given`.
+        The variable, an input of the graphs below; the other inputs are `inputs`, for `given` and then for `fixed`.
     inputs : list of graphs
         See `v`.
     W : graph
@@ -84,6 +86,7 @@ class Reading:
     """
 
     given: list[Graph]
+    fixed: list[Array]
     v: Graph
     inputs: list[Graph]
     W: Graph
@@ -154,8 +157,7 @@ def is_readable(objective: Objective) -> bool:
 def leaves_of(objective: Objective) -> list[Graph]:
     """The leaves of W whose values a run knows, in an order that depends on the structure of W only."""
     variables, numbers = leaves([objective.value])
-    arrays: list[Any] = [v for v in ancestors([objective.value]) if _is_array(v)]
-    return [v for v in (*variables, *numbers, *dict.fromkeys(arrays)) if v is not objective.variable]
+    return [v for v in (*variables, *numbers) if v is not objective.variable]
 
 
 def _is_array(constant: Any) -> bool:
@@ -172,14 +174,20 @@ def _read(W: Graph, variable: Graph, given: Sequence[Graph]) -> Reading:
     fresh = [inputs.get(v, v) for v in fresh]
     fgraph = FunctionGraph(outputs=canonicalize(lifted), clone=False)
     MergeOptimizer().rewrite(fgraph)
+    # Arrays that W has as constants are inputs too; loops had them inside.
+    arrays: list[Any] = list(dict.fromkeys(x for x in ancestors(fgraph.outputs) if _is_array(x)))
     (graph,) = fgraph.outputs
+    if arrays:
+        fixed = [pt.tensor(x.name, dtype=x.dtype, shape=(None,) * x.ndim) for x in arrays]
+        (graph,) = clone_replace([graph], dict(zip(arrays, fixed, strict=True)), rebuild_strict=False)
+        fresh += fixed
     v = fresh[0]
     if v not in set(ancestors([graph])):
         raise UnreadableError(f"W does not depend on {variable}")
     sorting = _Sorting(v)
     for term in expand(graph, v):
         sorting.add(term)
-    return sorting.reading(list(given), fresh, graph)
+    return sorting.reading(list(given), fresh, graph, [x.data for x in arrays])
 
 
 class _Sorting:
@@ -210,7 +218,7 @@ class _Sorting:
                 raise UnreadableError(f"{kinks[0]} of {_name(self.v)} is not smooth")
             self.smooth.append(term)
 
-    def reading(self, given: list[Graph], inputs: list[Graph], W: Graph) -> Reading:
+    def reading(self, given: list[Graph], inputs: list[Graph], W: Graph, fixed: list[Array]) -> Reading:
         """What the terms make."""
         if not self.pairs:
             raise UnreadableError("W has no sum over pairs of points")
@@ -224,7 +232,8 @@ class _Sorting:
             [self._function(term) for term in self.smooth],
         )
         pairs, arrays = separate(matrix), self._arrays(set(inputs))
-        return Reading(given, self.v, inputs[1:], W, matrix, pairs, parts, signs, factors, scale, *points, arrays)
+        quadratic = matrix, pairs, parts, signs, factors, scale
+        return Reading(given, fixed, self.v, inputs[1:], W, *quadratic, *points, arrays)
 
     def _arrays(self, inputs):
         """The inputs whose rows are the points, None if a row is computed from many others."""

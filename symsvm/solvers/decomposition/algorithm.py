@@ -17,15 +17,13 @@ in float64.
 
 from __future__ import annotations
 
-import functools
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from symsvm._lib.blas import SingleThreadedBlas
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 from symsvm.solvers.decomposition.refinement import refine
 from symsvm.solvers.decomposition.state import Check, State
@@ -100,7 +98,7 @@ def decompose(
     reuse : hands the working set from one program to the next over the same points.
     """
     # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
-    with _SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
+    with SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
         began = time.perf_counter()
         state = State(qp, matrix, start, seed, pairs, parameters, reuse)
         limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
@@ -169,26 +167,3 @@ def _reached(limits: _Limits, check: Check, info: Info, began: float) -> str | N
     if limits.callback is not None and limits.callback(info) and stopped is None:
         stopped = "callback"
     return stopped
-
-
-class _SingleThreadedBlas:
-    """One thread for BLAS while any run is under way; the last run to end restores what the first one found."""
-
-    lock, runs, limits = threading.Lock(), 0, None
-
-    def __enter__(self):
-        with self.lock:
-            if not _SingleThreadedBlas.runs:
-                _SingleThreadedBlas.limits = _controller().limit(limits=1, user_api="blas")
-            _SingleThreadedBlas.runs += 1
-
-    def __exit__(self, *error: object):
-        with self.lock:
-            _SingleThreadedBlas.runs -= 1
-            if not _SingleThreadedBlas.runs and _SingleThreadedBlas.limits is not None:
-                _SingleThreadedBlas.limits.restore_original_limits()
-
-
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()

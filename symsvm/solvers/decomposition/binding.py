@@ -62,7 +62,7 @@ def bind(
     bounds : sequence of array
         lower, upper and, with an equality, a and c.
     is_convex : bool, optional
-        Whether W is known to be convex.
+        Whether W is known to be convex; by default, whether the expression of two rows proves it.
     memory : int
         Bytes that a matrix may take which is given as a whole.
     mode : str or Mode, optional
@@ -73,7 +73,7 @@ def bind(
     KernelProblem
         The problem.
     """
-    matrix, expand = _matrix(reading, dict(zip(reading.inputs, values, strict=True)), memory, mode)
+    matrix, expand, is_psd = _matrix(reading, dict(zip(reading.inputs, values, strict=True)), memory, mode)
     n = matrix.m * len(reading.parts) if length is None else length
     found = _evaluate(reading, values, n)
     places = _parts(reading, found.parts, matrix.m, n)
@@ -83,26 +83,41 @@ def bind(
     for part, sign, factors in zip(places, reading.signs, found.factors, strict=True):
         c[part] = sign if factors is None else sign * factors
     equality = _Equality.of(bounds[2:], n)
-    f0 = np.where(c == 0, 1.0, c) if equality.a is None else equality.a
-    t, root = c / f0, float(np.sqrt(found.scale))
-    unit = root
-    if t[0] != 0 and np.ptp(t) <= _SAME * abs(t[0]):
-        unit = root * float(t[0])
-    elif (t[places] != t[places[0]]).any():
-        raise UnreadableError(f"the parts of {reading.name} have different factors at the same point")
-    else:
+    root = float(np.sqrt(found.scale))
+    f, unit, t = _scaling(c, equality)
+    f, unit = f * root, unit * root
+    if t is not None:
+        if (t[places] != t[places[0]]).any():
+            raise UnreadableError(f"the parts of {reading.name} have different factors at the same point")
         matrix, expand = ScaledMatrix(matrix, t[places[0]]), _scaled(expand, t[places[0]])
-    f, order = f0 * unit, places.ravel()
-    change = VariableChange(
-        f,
-        None if np.array_equal(order, np.arange(n)) else order,
-        float(np.abs(f).max()) if equality.a is None else abs(unit),
-        1.0 if equality.a is None else unit,
-        root,
-        bool(reading.width),
-    )
+    order = places.ravel()
+    is_ordered = np.array_equal(order, np.arange(n))
+    largest = float(np.abs(f if equality.a is None else unit).max())
+    change = VariableChange(f, None if is_ordered else order, largest, unit, root, bool(reading.width))
     program = _program(reading, found, bounds, f, order, equality, unit, matrix.m)
-    return KernelProblem(program, matrix, change, _smooth(reading, values, change), is_convex, expand)
+    smooth = _smooth(reading, values, change)
+    is_proven = bool(is_psd) and smooth is None and bool((program.diagonal >= 0).all())
+    is_convex = is_convex if is_convex is not None else is_proven or None
+    return KernelProblem(program, matrix, change, smooth, is_convex, is_proven, expand)
+
+
+def _scaling(c: Array, equality: _Equality) -> tuple[Array, Array, Array | None]:
+    """f, the factor unit of each equality, and t with c = t f; None where t is 1.
+
+    An equality may be multiplied by any number: by c / a where that is the same for all its variables.
+    """
+    if equality.a is None:
+        f = np.where(c == 0, 1.0, c)
+        return f, np.ones(0), None if c.all() else c / f
+    ratio, unit = c / equality.a, np.ones(len(equality.total))
+    for g in range(len(unit)):
+        here = ratio[equality.group == g]
+        if not len(here):
+            continue
+        if here[0] == 0 or np.ptp(here) > _SAME * abs(here[0]):
+            return equality.a.copy(), np.ones(len(unit)), ratio
+        unit[g] = here[0]
+    return equality.a * unit[equality.group], unit, None
 
 
 def _program(
@@ -112,7 +127,7 @@ def _program(
     f: Array,
     order: Array,
     equality: _Equality,
-    unit: float,
+    unit: Array,
     m: int,
 ) -> QuadraticProgram:
     """The program in z = f v; with |v| in W it has two variables for each point, f v where it is positive or not."""
@@ -253,10 +268,10 @@ def _function_of(reading: Reading, name: str, u: Any, graph: Any, values: Sequen
 # ---- the matrix
 
 
-def _matrix(reading: Reading, given: dict[Any, Any], memory: int, mode: Any) -> tuple[Any, Any]:
-    """The matrix of pairs, and the function that expands it at other rows."""
+def _matrix(reading: Reading, given: dict[Any, Any], memory: int, mode: Any) -> tuple[Any, Any, bool | None]:
+    """The matrix of pairs, the function that expands it at other rows, and whether it is positive semi-definite."""
     if reading.pairs is None:
-        return _given_matrix(reading, given, memory), None
+        return _given_matrix(reading, given, memory), None, None
     expression, arrays, numbers = reading.pairs
     computed = [array for array in arrays if array not in given]
     if computed:
@@ -274,11 +289,14 @@ def _matrix(reading: Reading, given: dict[Any, Any], memory: int, mode: Any) -> 
         return PairEvaluator(expression, values, dtype=dtype, mode=mode)
 
     def expand(others, beta):
+        if len(others) != len(arrays):
+            names = ", ".join(array.name or "rows" for array in arrays)
+            raise TypeError(f"the decision function takes rows of {len(arrays)} array(s) ({names}), got {len(others)}.")
         support = np.flatnonzero(beta)
         return evaluator("float64").between(others, tuple(array[support] for array in rows)).matvec(beta[support])
 
     names = ", ".join(array.name or "rows" for array in arrays)
-    return PairMatrix(evaluator, rows, f"H({names})"), expand
+    return PairMatrix(evaluator, rows, f"H({names})"), expand, expression.is_psd(values)
 
 
 def _given_matrix(reading: Reading, given: dict[Any, Any], memory: int) -> LocalKernelMatrix:

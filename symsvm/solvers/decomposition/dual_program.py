@@ -215,7 +215,7 @@ class DualProgram:
             expand = functools.partial(_expand, objective, self.mode)
             return KernelProblem(objective.program, matrix, is_convex=objective.is_convex, expand=expand)
         assert self.reading is not None
-        given = [values[v] if v in values else _value(v) for v in self._given]
+        given = [values[v] if v in values else _value(v) for v in self._given] + self.reading.fixed
         inputs, evaluate = self._bounds
         assert evaluate is not None
         bounds = evaluate(*(values[v] for v in inputs))

@@ -30,8 +30,8 @@ class VariableChange:
         The entry of v that each z belongs to; None where z has the order of v.
     violation : float
         A KKT violation in v is at most this times that in z: |f_i / a_i|, or max |f_i| without an equality.
-    multiplier : float
-        b of a.v = total, divided by that of the sum of z.
+    multiplier : array
+        For each equality b of a.v = total, divided by that of the sum of z.
     root : float
         The root of s: the decision function of z is so many times that of v.
     is_split : bool
@@ -41,7 +41,7 @@ class VariableChange:
     factor: Any = 1.0
     order: Any = None
     violation: float = 1.0
-    multiplier: float = 1.0
+    multiplier: Any = 1.0
     root: float = 1.0
     is_split: bool = False
 
@@ -66,7 +66,7 @@ class VariableChange:
     ) -> Certificate:
         """Return the certificate of z in the units of v."""
         found = program.certificate(Kz, z, tol=tol / self.violation, is_psd=is_convex)
-        if self.violation == 1 and self.multiplier == 1:
+        if self.violation == 1 and np.all(self.multiplier == 1):
             return found
         violation = self.violation * found.violation
         if not len(program.total):  # the largest |dW/dv_i|, each with its own factor
@@ -78,8 +78,11 @@ class VariableChange:
         status = found.status
         if status == "feasible" and violation <= tol:
             status = "optimal" if is_convex else "stationary"
-        b = None if found.b is None else self.multiplier * found.b
-        outside = found.infeasibility / abs(self.multiplier)
+        b: Any = None
+        if found.b is not None:
+            b = self.multiplier * found.b
+            b = b if len(b) > 1 else float(b[0])
+        outside = found.infeasibility / float(np.min(np.abs(self.multiplier), initial=1.0))
         return replace(found, violation=float(violation), b=b, status=status, tol=tol, infeasibility=outside)
 
 
@@ -99,6 +102,8 @@ class KernelProblem:
         Further functions of z.
     is_convex : bool or None
         Whether the problem is known to be convex.
+    is_proven : bool
+        Whether the expression of W proves it.
     expand : callable or None
         The function of (rows, coefficients of the points) that returns sum_j H(r, r_j) beta_j for other rows r; None
         where H is given as a whole.
@@ -109,6 +114,7 @@ class KernelProblem:
     change: VariableChange = VariableChange()
     smooth: SeparableTerm | None = None
     is_convex: bool | None = None
+    is_proven: bool = False
     expand: Callable[[tuple, Array], Array] | None = None
 
     def value(self, v: Array) -> float:

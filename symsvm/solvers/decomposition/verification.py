@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm._lib.blas import SingleThreadedBlas
 from symsvm.compiler.functions import function
 from symsvm.compiler.reading import UnreadableError
 from symsvm.compiler.reading.pair_expression import PLAIN
@@ -51,7 +52,7 @@ def verify(
         _compare(reading, values, bounds, problem, options)
         reading.compiled["is verified"] = True
     is_symmetric = reading.pairs is None or reading.pairs.expression.is_symmetric
-    if is_symmetric and not problem.is_convex:
+    if is_symmetric and (problem.is_proven or not problem.is_convex):
         return
     some = np.unique(np.linspace(0, problem.program.m - 1, _BLOCK).astype("int64"))
     K = np.empty((len(some), len(some)))
@@ -60,20 +61,22 @@ def verify(
         return  # the solver says so
     if not is_symmetric and np.abs(K - K.T).max() > _ROUNDING * np.abs(K).max():
         raise UnreadableError("the expression of two points in W is not symmetric: write (K(x, z) + K(z, x)) / 2")
-    if problem.is_convex:
+    if problem.is_convex and not problem.is_proven:
         _check_curvature(problem, some, K)
 
 
 def _check_curvature(problem: KernelProblem, some: Array, K: Array) -> None:
     """Raise if W, which is stated to be convex, has a negative curvature along a feasible direction of these points."""
-    program, n = problem.program, len(some)
-    A = (K + K.T) / 2 + np.diag(program.diagonal[some])
-    if len(program.total):  # directions that keep the sum of each group
-        E = (program.group[some, None] == np.arange(len(program.total))).astype("float64")
-        E = E[:, E.any(axis=0)]
-        P = np.eye(n) - E @ np.linalg.solve(E.T @ E, E.T)
-        A = P @ A @ P
-    values = np.linalg.eigvalsh(A)
+    program = problem.program
+    A = (K + K.T) / 2
+    A[np.diag_indices_from(A)] += program.diagonal[some]
+    for g in range(len(program.total)):  # directions that keep the sum of each group
+        here = program.group[some] == g
+        if here.any():
+            A[here] -= A[here].mean(axis=0)
+            A[:, here] -= A[:, here].mean(axis=1, keepdims=True)
+    with SingleThreadedBlas():
+        values = np.linalg.eigvalsh(A)
     if problem.smooth is None and values[0] < -_NEGATIVE * max(np.abs(values).max(), np.abs(K).max()):
         raise ValueError(
             f"is_convex=True, but W has a negative curvature on these points (an eigenvalue of {values[0]:.2g}): "
