@@ -52,7 +52,7 @@ class Reading:
     given : list of graphs
         The leaves of W whose values a run knows: inputs, shared variables and numbers.
     fixed : list of array
-        The arrays that W has as constants.
+        The arrays and numbers that W has as constants.
     v : graph
         The variable, an input of the graphs below; the other inputs are `inputs`, for `given` and then for `fixed`.
     inputs : list of graphs
@@ -160,6 +160,11 @@ def leaves_of(objective: Objective) -> list[Graph]:
     return [v for v in (*variables, *numbers) if v is not objective.variable]
 
 
+def _input_shape(constant: Any) -> tuple[int | None, ...]:
+    """The shape of the input for a constant: unknown lengths of an array, axes of length 1 of a number."""
+    return (1,) * constant.ndim if constant.data.size == 1 else (None,) * constant.ndim
+
+
 def _is_array(constant: Any) -> bool:
     data = constant.data if isinstance(constant, Constant) else None
     return isinstance(data, np.ndarray) and data.size > 1 and data.dtype.kind in "fiu"
@@ -174,11 +179,12 @@ def _read(W: Graph, variable: Graph, given: Sequence[Graph]) -> Reading:
     fresh = [inputs.get(v, v) for v in fresh]
     fgraph = FunctionGraph(outputs=canonicalize(lifted), clone=False)
     MergeOptimizer().rewrite(fgraph)
-    # Arrays that W has as constants are inputs too; loops had them inside.
-    arrays: list[Any] = list(dict.fromkeys(x for x in ancestors(fgraph.outputs) if _is_array(x)))
+    # Arrays and numbers that W has as constants are inputs too: loops had them inside.
+    _, numbers = leaves(fgraph.outputs)
+    arrays: list[Any] = list(dict.fromkeys([*(x for x in ancestors(fgraph.outputs) if _is_array(x)), *numbers]))
     (graph,) = fgraph.outputs
     if arrays:
-        fixed = [pt.tensor(x.name, dtype=x.dtype, shape=(None,) * x.ndim) for x in arrays]
+        fixed = [pt.tensor(x.name, dtype=x.dtype, shape=_input_shape(x)) for x in arrays]
         (graph,) = clone_replace([graph], dict(zip(arrays, fixed, strict=True)), rebuild_strict=False)
         fresh += fixed
     v = fresh[0]
