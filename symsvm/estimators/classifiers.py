@@ -8,8 +8,8 @@ import numpy as np
 
 from symsvm._lib.validation import number
 from symsvm.estimators.kernel_classifier import KernelClassifier
-from symsvm.objectives import QuadraticProgram
-from symsvm.objectives.machine_dual import MachineDual
+from symsvm.objectives.argument_checks import as_class_nu
+from symsvm.objectives.machine_duals import c_svc_dual, nu_svc_dual
 from symsvm.solvers.convergence import warn_convergence
 
 if TYPE_CHECKING:
@@ -168,12 +168,11 @@ class SVC(KernelClassifier):
         self.solver = solver
         self.mode = mode
 
-    def _program(self, y, weights):
-        C = number(self.C, "C", positive=True) * weights
-        return QuadraticProgram.c_svc(y, C, intercept=self.intercept_mode == "free")
-
     def _dual(self, kernel):
-        return MachineDual.c_svc(kernel, self.C, intercept=self.intercept_mode == "free")
+        return c_svc_dual(kernel, intercept=self.intercept_mode == "free")
+
+    def _dual_data(self, y, weights):
+        return {"y": y, "C": number(self.C, "C", positive=True) * weights}
 
 
 class NuSVC(KernelClassifier):
@@ -302,16 +301,17 @@ class NuSVC(KernelClassifier):
         self.solver = solver
         self.mode = mode
 
-    def _program(self, y, weights):
+    def _dual(self, kernel):
+        return nu_svc_dual(kernel)
+
+    def _dual_data(self, y, weights):
         if self.class_weight is None:
-            return QuadraticProgram.nu_svc(y, self.nu, weights)
+            return {"y": y, "weight": weights, "nu": as_class_nu(self.nu, y, weights)}
         # Class weights make classes unequal on purpose: where nu is infeasible, all of the lighter class is at bounds.
         lighter = min(weights[y > 0], weights[y < 0], key=np.sum)
         # In units of the lighter class's weights: tol is a difference of sums of them.
-        return QuadraticProgram.nu_svc(y, min(self.nu, 2 * lighter.sum() / weights.sum()), weights / lighter.mean())
-
-    def _dual(self, kernel):
-        return MachineDual.nu_svc(kernel, self.nu)
+        weights, nu = weights / lighter.mean(), min(self.nu, 2 * lighter.sum() / weights.sum())
+        return {"y": y, "weight": weights, "nu": as_class_nu(nu, y, weights)}
 
     def _decision_terms(self, solution):
         """The coefficients and the intercept of f / rho; those of f where rho is 0 to the accuracy of the fit."""

@@ -13,6 +13,7 @@ from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     KernelLike: TypeAlias = KernelName | Kernel | Callable[..., ArrayLike]
 
 __all__ = ["KernelEstimator"]
+
+# The compiled duals, by the class of the estimator and by what the graphs depend on.
+_COMPILED: dict[Any, DualProgram] = {}
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 
@@ -180,11 +184,23 @@ class KernelEstimator(BaseSVM):
         return solution
 
     def _program(self, y: Any, weights: Array) -> QuadraticProgram:
-        """The dual problem of these labels or targets."""
-        raise NotImplementedError
+        """The dual problem of these labels or targets, without its kernel matrix."""
+        return self._compiled_dual().quadratic_program(len(weights), **self._dual_data(y, weights))
+
+    def _compiled_dual(self) -> DualProgram:
+        """The program of the dual in symbols; estimators whose duals have the same structure share it."""
+        kernel = self.add_intercept(self.kernel_ if self.kernel_ is not None else Linear())
+        key = type(self), self.intercept_mode, kernel.key
+        if key not in _COMPILED:
+            _COMPILED[key] = DualProgram(self._dual(kernel), Decomposition())
+        return _COMPILED[key]
 
     def _dual(self, kernel: Kernel) -> Objective:
         """The dual problem in symbols."""
+        raise NotImplementedError
+
+    def _dual_data(self, y: Any, weights: Array) -> dict[str, Any]:
+        """The values of its inputs, but for the points."""
         raise NotImplementedError
 
     def _store(self, X, support, solutions):

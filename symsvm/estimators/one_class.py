@@ -9,8 +9,8 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.objectives import QuadraticProgram
-from symsvm.objectives.machine_dual import MachineDual
+from symsvm.objectives.argument_checks import as_nu
+from symsvm.objectives.machine_duals import one_class_dual
 
 if TYPE_CHECKING:
     from typing import Self
@@ -147,11 +147,11 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         self.offset_ = -self.intercept_
         return self
 
-    def _program(self, y, weights):
-        return QuadraticProgram.one_class(weights, self.nu)
-
     def _dual(self, kernel):
-        return MachineDual.one_class(kernel, self.nu)
+        return one_class_dual(kernel)
+
+    def _dual_data(self, y, weights):
+        return {"weight": weights, "nu": as_nu(self.nu)}
 
     def score_samples(self, X: PointsLike) -> Array:
         """Evaluate the kernel expansion, sum_j lam_j K(x_j, x), at each point.

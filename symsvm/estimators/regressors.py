@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import number
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.objectives import QuadraticProgram
-from symsvm.objectives.machine_dual import MachineDual
+from symsvm.objectives.argument_checks import as_nu, as_tube
+from symsvm.objectives.machine_duals import nu_svr_dual, svr_dual
 
 if TYPE_CHECKING:
     from typing import Self
@@ -187,12 +187,11 @@ class SVR(_KernelRegressor):
         self.solver = solver
         self.mode = mode
 
-    def _program(self, y, weights):
-        C = number(self.C, "C", positive=True) * weights
-        return QuadraticProgram.svr(y, C, self.epsilon, intercept=self.intercept_mode == "free")
-
     def _dual(self, kernel):
-        return MachineDual.svr(kernel, self.C, self.epsilon, intercept=self.intercept_mode == "free")
+        return svr_dual(kernel, intercept=self.intercept_mode == "free")
+
+    def _dual_data(self, y, weights):
+        return {"y": y, "C": number(self.C, "C", positive=True) * weights, "epsilon": as_tube(self.epsilon)}
 
 
 class NuSVR(_KernelRegressor):
@@ -291,11 +290,11 @@ class NuSVR(_KernelRegressor):
         self.solver = solver
         self.mode = mode
 
-    def _program(self, y, weights):
-        return QuadraticProgram.nu_svr(y, self.C, self.nu, weights)
-
     def _dual(self, kernel):
-        return MachineDual.nu_svr(kernel, self.C, self.nu)
+        return nu_svr_dual(kernel)
+
+    def _dual_data(self, y, weights):
+        return {"y": y, "C": number(self.C, "C", positive=True) * weights, "nu": as_nu(self.nu)}
 
     def _offset(self, solution):
         """b; the multipliers of alpha and alpha' are b + epsilon and b - epsilon."""

@@ -14,7 +14,21 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array
 
-__all__ = ["as_labels", "as_nu", "as_penalties", "as_targets", "as_tube", "as_weights", "check_kernel", "check_labels"]
+__all__ = [
+    "ATTAINABLE",
+    "as_class_nu",
+    "as_labels",
+    "as_nu",
+    "as_penalties",
+    "as_targets",
+    "as_tube",
+    "as_weights",
+    "check_kernel",
+    "check_labels",
+]
+
+# How much a total may exceed what the bounds allow, relative: rounding of the sum of bounds.
+ATTAINABLE = 1e-12
 
 
 def check_labels(y: Any) -> None:
@@ -66,6 +80,14 @@ def as_nu(nu: float) -> float:
     """Return nu if it is above 0 and at most 1."""
     if not 0 < number(nu, "nu") <= 1:
         raise ValueError(f"nu must be above 0 and at most 1, got {nu!r}.")
+    return nu
+
+
+def as_class_nu(nu: float, y: Array, weights: Array) -> float:
+    """Return nu if both classes can sum to nu / 2 times all weights."""
+    most = 2 * min(weights[y > 0].sum(), weights[y < 0].sum()) / weights.sum()
+    if as_nu(nu) > most * (1 + ATTAINABLE):
+        raise ValueError(f"nu must be at most {most:.6g} for these labels and weights, got {nu!r}.")
     return nu
 
 

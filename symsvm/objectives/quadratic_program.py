@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symsvm._lib.validation import number
-from symsvm.objectives.argument_checks import as_labels, as_nu, as_penalties, as_targets, as_tube, as_weights
+from symsvm.objectives.argument_checks import (
+    ATTAINABLE,
+    as_class_nu,
+    as_labels,
+    as_nu,
+    as_penalties,
+    as_targets,
+    as_tube,
+    as_weights,
+)
 from symsvm.objectives.certificate import Certificate, find_status, rounding_error
 
 if TYPE_CHECKING:
@@ -19,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["QuadraticProgram"]
 
-_ATTAINABLE = 1e-12  # how much a total may exceed what the bounds allow, relative: rounding of the sum of bounds
 _SNAP = 4  # a variable this many eps off its bound, relative to the size of the bound, is at the bound
 
 
@@ -156,10 +164,7 @@ class QuadraticProgram:
         """
         y = as_labels(y)
         weights = as_weights(weights, len(y))
-        half = as_nu(nu) * weights.sum() / 2
-        most = 2 * min(weights[y > 0].sum(), weights[y < 0].sum()) / weights.sum()
-        if nu > most * (1 + _ATTAINABLE):
-            raise ValueError(f"nu must be at most {most:.6g} for these labels and weights, got {nu!r}.")
+        half = as_class_nu(nu, y, weights) * weights.sum() / 2
         return _program(np.zeros(len(y)), y, weights, group=np.where(y > 0, 0, 1), total=(half, -half))
 
     @classmethod
@@ -241,7 +246,7 @@ class QuadraticProgram:
             room = np.minimum(np.abs(bound[members] - z[members]), abs(missing))
             filled = np.cumsum(room)
             share = np.clip(abs(missing) - (filled - room), 0, room)
-            if len(members) == 0 or filled[-1] < abs(missing) * (1 - _ATTAINABLE):
+            if len(members) == 0 or filled[-1] < abs(missing) * (1 - ATTAINABLE):
                 raise ValueError(f"no point is feasible: the bounds do not allow the total {total:g}.")
             z[members] += np.sign(missing) * share
         return np.clip(z, self.lower, self.upper)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.compiler.reading import Reading
 
-__all__ = ["bind"]
+__all__ = ["bind", "program_of"]
 
 # Numbers that differ by no more than this, relative, are the same: c / a, whose quotients round.
 _SAME = 1e-14
@@ -74,9 +74,35 @@ def bind(
         The problem.
     """
     matrix, expand, is_psd = _matrix(reading, dict(zip(reading.inputs, values, strict=True)), memory, mode)
-    n = matrix.m * len(reading.parts) if length is None else length
+    program, change, t = program_of(reading, values, matrix.m, length, bounds)
+    if t is not None:
+        matrix, expand = ScaledMatrix(matrix, t), _scaled(expand, t)
+    smooth = _smooth(reading, values, change)
+    is_proven = bool(is_psd) and smooth is None and bool((program.diagonal >= 0).all())
+    is_convex = is_convex if is_convex is not None else is_proven or None
+    return KernelProblem(program, matrix, change, smooth, is_convex, is_proven, expand)
+
+
+def program_of(
+    reading: Reading, values: Sequence[Any], m: int, length: int | None, bounds: Sequence[Array]
+) -> tuple[QuadraticProgram, VariableChange, Array | None]:
+    """Return the program of a reading on data, the change of its variables, and t; None where t is 1.
+
+    Parameters
+    ----------
+    reading, values, length, bounds
+        Those of `bind`; values that only the matrix of pairs needs may be None.
+    m : int
+        The number of rows.
+
+    Returns
+    -------
+    tuple of (QuadraticProgram, VariableChange, array or None)
+        The program in z = f v, the change of variables, and the factors t_i of the matrix.
+    """
+    n = m * len(reading.parts) if length is None else length
     found = _evaluate(reading, values, n)
-    places = _parts(reading, found.parts, matrix.m, n)
+    places = _parts(reading, found.parts, m, n)
     if not found.scale > 0:
         raise ValueError(f"the factor of the double sum in W must be positive, got {found.scale:g}.")
     c = np.empty(n)
@@ -89,16 +115,12 @@ def bind(
     if t is not None:
         if (t[places] != t[places[0]]).any():
             raise UnreadableError(f"the parts of {reading.name} have different factors at the same point")
-        matrix, expand = ScaledMatrix(matrix, t[places[0]]), _scaled(expand, t[places[0]])
+        t = t[places[0]]
     order = places.ravel()
     is_ordered = np.array_equal(order, np.arange(n))
     largest = float(np.abs(f if equality.a is None else unit).max())
     change = VariableChange(f, None if is_ordered else order, largest, unit, root, bool(reading.width))
-    program = _program(reading, found, bounds, f, order, equality, unit, matrix.m)
-    smooth = _smooth(reading, values, change)
-    is_proven = bool(is_psd) and smooth is None and bool((program.diagonal >= 0).all())
-    is_convex = is_convex if is_convex is not None else is_proven or None
-    return KernelProblem(program, matrix, change, smooth, is_convex, is_proven, expand)
+    return _program(reading, found, bounds, f, order, equality, unit, m), change, t
 
 
 def _scaling(c: Array, equality: _Equality) -> tuple[Array, Array, Array | None]:

@@ -20,7 +20,7 @@ from symsvm.graphs.structure import leaves
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers.convergence import ProgressBar, warn_not_converged
 from symsvm.solvers.decomposition.algorithm import decompose
-from symsvm.solvers.decomposition.binding import bind
+from symsvm.solvers.decomposition.binding import bind, program_of
 from symsvm.solvers.decomposition.diagnosis import diagnosis
 from symsvm.solvers.decomposition.kernel_problem import KernelProblem, VariableChange
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
@@ -207,6 +207,31 @@ class DualProgram:
             The problem.
         """
         return self._problem(None, data)
+
+    def quadratic_program(self, m: int, **data: Any) -> QuadraticProgram:
+        """Return the program of the problem without its matrix, for those who have the matrix already.
+
+        Parameters
+        ----------
+        m : int
+            The number of points.
+        **data : array_like
+            A value for each free input of the objective but those that only the matrix needs.
+
+        Returns
+        -------
+        QuadraticProgram
+            The program in z, for a matrix K(x_i, x_j) without further factors.
+        """
+        assert self.reading is not None
+        values = {v: data.get(v.name) for v in self.inputs}
+        given = [values[v] if v in values else _value(v) for v in self._given] + self.reading.fixed
+        inputs, evaluate = self._bounds
+        assert evaluate is not None
+        program, _, t = program_of(self.reading, given, m, None, evaluate(*(values[v] for v in inputs)))
+        if t is not None:
+            raise ValueError("the matrix of this problem has factors for each point: use `problem`.")
+        return program
 
     def _problem(self, start: Any, data: Mapping[str, Any]) -> KernelProblem:
         objective, values = self.objective, dict(zip(self.inputs, input_values(self.inputs, data), strict=True))

@@ -1,7 +1,7 @@
 """SMO with the maximal violating pair: two variables per step, found by map and reduce (Algorithm 1 of psvm)."""
 
 # pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportArgumentType=false, reportReturnType=false, reportOptionalSubscript=false
+# pyright: reportArgumentType=false, reportReturnType=false, reportOptionalSubscript=false, reportIndexIssue=false
 # pyright: reportGeneralTypeIssues=false
 # (PyTensor's functions, such as pt.switch, have no return types that pyright can infer.)
 
