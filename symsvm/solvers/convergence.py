@@ -22,11 +22,14 @@ _REASONS = {
     "callback": "by the callback",
     "interrupt": "by an interrupt",
     "stalled": "because there is no further progress at float64 precision,",
+    "rest": "by the solver's own rule",
     "diverged": "because the objective of the next point is not finite,",
 }
 
 
-def warn_not_converged(stopped: str, n_iter: int, reached: str, advice: Iterable[str]) -> None:
+def warn_not_converged(
+    stopped: str, n_iter: int, reached: str, advice: Iterable[str], *, is_feasible: bool = True
+) -> None:
     """Warn that a run ended before its tolerance.
 
     Parameters
@@ -34,9 +37,11 @@ def warn_not_converged(stopped: str, n_iter: int, reached: str, advice: Iterable
     stopped, n_iter : why and when the run ended, as in a `Solution`.
     reached : what the point has and what was asked for, such as "a violation of 0.1, above tol=0.001".
     advice : sentences that say what to do.
+    is_feasible : whether the point is feasible.
     """
     reason = _REASONS[stopped].format(n_iter=n_iter)
-    warn_convergence(" ".join([f"stopped {reason} with {reached}; the point is feasible.", *advice]))
+    point = "the point is feasible" if is_feasible else "the point is not feasible, its projection is"
+    warn_convergence(" ".join([f"stopped {reason} with {reached}; {point}.", *advice]))
 
 
 def warn_convergence(text: str) -> None:

@@ -20,6 +20,7 @@ from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
 from symsvm.compiler.step_functions import step_functions
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import Objective
+from symsvm.solvers.convergence import ProgressBar, warn_not_converged
 from symsvm.solvers.solution import Info, Solution, collect_trace
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Program", "check_input_names", "check_memory", "check_run_arguments", "input_values"]
 
 # The arguments of Program.run, which no free input may have as its name.
-_RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "self")
+_RESERVED = ("start", "tol", "max_iter", "callback", "time_limit", "verbose", "self")
 _MAX_ITER = 1000  # for solvers that state no limit of their own
 
 
@@ -142,6 +143,7 @@ class Program:
         max_iter: int | None = None,
         callback: Callback | None = None,
         time_limit: float | None = None,
+        verbose: int = 0,
         **data: ArrayLike,
     ) -> Solution:
         """Run from `start` until the KKT violation is at most `tol`.
@@ -158,6 +160,8 @@ class Program:
             A function of an `Info`; a true return value stops the run.
         time_limit : float, optional
             The limit in seconds. The solution is the point reached.
+        verbose : int
+            1 draws a bar with the violation and the gap on a terminal.
         **data : array_like
             A value for each free input of the objective, by name.
 
@@ -177,6 +181,7 @@ class Program:
         first = self.initial_state(first_point, values)
         equality = tuple(rest) or None
         infos, stopped, reached = [], None, None
+        bar = ProgressBar(tol) if verbose else None
         certify = self.objective.certifier(lower, upper, equality, tol)
         try:
             for n_iter, (lam, W, g, _) in enumerate(self.steps(first, values)):
@@ -197,6 +202,8 @@ class Program:
                     stopped = "max_iter"
                 elif time_limit is not None and info.seconds >= time_limit:
                     stopped = "time_limit"
+                if bar is not None:
+                    bar.show(info)
                 if callback is not None and callback(info) and stopped is None:
                     stopped = "callback"
                 if stopped:
@@ -205,6 +212,9 @@ class Program:
             if not infos or not is_interrupt(error):
                 raise
             stopped = "interrupt"
+        finally:
+            if bar is not None:
+                bar.close()
         assert reached is not None
         lam, W, certificate = reached
         stopped = stopped or "rest"
@@ -215,6 +225,10 @@ class Program:
         feasible = lam
         if certificate.status == "infeasible":
             (feasible,) = self.functions.evaluate("project", lam, self._values(values))
+        if certificate.status not in ("optimal", "stationary"):
+            is_feasible = certificate.status != "infeasible"
+            goal = f"a violation of {certificate.violation:.2g}, above tol={tol:g}"
+            warn_not_converged(stopped, len(infos) - 1, goal, _advice(stopped), is_feasible=is_feasible)
         objective, trace = self.objective, collect_trace(infos)
         solved = getattr(objective, "program", None), lam if objective.kind == "z" else None
         return Solution(
@@ -281,6 +295,15 @@ class Program:
                 raise ValueError("a constraint holds NaN.")
         self.objective.check_constraints(values)
         return values
+
+
+def _advice(stopped: str) -> list[str]:
+    """What to do about a run of steps that ended before its tolerance."""
+    if stopped in ("max_iter", "time_limit"):
+        return [f"Raise {stopped} or tol, scale the features, or use another solver."]
+    if stopped == "diverged":
+        return ["Lower the step size, or use 'accelerated-gradient', which finds it by itself."]
+    return []
 
 
 def check_run_arguments(

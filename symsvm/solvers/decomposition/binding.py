@@ -155,7 +155,7 @@ def _program(
     """The program in z = f v; with |v| in W it has two variables for each point, f v where it is positive or not."""
     n = len(f)
     ends = [np.broadcast_to(np.asarray(bound, dtype="float64"), n) * f for bound in bounds[:2]]
-    low, high = np.minimum(*ends)[order], np.maximum(*ends)[order]
+    low, high = (end[order] + 0.0 for end in (np.minimum(*ends), np.maximum(*ends)))  # + 0: no bound of -0
     p, diagonal, group = (found.p / f)[order], (found.diagonal / f**2)[order], equality.group[order]
     if reading.width:
         width = (found.width / np.abs(f))[order]
