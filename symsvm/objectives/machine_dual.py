@@ -49,6 +49,7 @@ class MachineDual(Objective):
         self, name: str, W: Graph, lam: Graph, upper: float, kernel: Kernel, equality: Any = None, sums: str = ""
     ) -> None:
         super().__init__(W, lam, 0.0, upper, equality, is_convex=kernel.is_psd)
+        self.rows_overlap = False  # those of nu-SVC are the two classes
         self.kernel, self._text = kernel, f"{name}, 0 <= lam <= {upper:g}{sums and f', {sums}'})"
 
     def __repr__(self) -> str:
