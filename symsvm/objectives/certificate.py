@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Certificate",
+    "PolytopeCertificate",
     "PolytopeCertifier",
     "certify",
     "certify_svc",
@@ -61,8 +62,6 @@ class Certificate:
         convex), `feasible` (the violation exceeds tol), `infeasible`, or `diverged` (a value is not finite).
     tol : float
         The tolerance that `status` refers to.
-    mu : ndarray or None
-        The multipliers of the inequalities, 0 where one is not active; None without inequalities.
     """
 
     W: float
@@ -74,7 +73,6 @@ class Certificate:
     gap: float | None
     status: str
     tol: float
-    mu: np.ndarray | None = None
 
     @property
     def relative_gap(self) -> float | None:
@@ -91,6 +89,22 @@ class Certificate:
             f"{self.status}: W = {self.W:.10g}{gap}, violation {self.violation:.2e} (tol {self.tol:g}), "
             f"infeasibility {self.infeasibility:.2e}"
         )
+
+
+@dataclass(frozen=True)
+class PolytopeCertificate(Certificate):
+    """A `Certificate` under equalities that share variables and inequalities.
+
+    Attributes
+    ----------
+    violation : float
+        The smallest KKT residual in the maximum norm over all multipliers; as for a `Certificate` where no inequality
+        is active and no two equalities share a variable.
+    mu : ndarray or None
+        The multipliers of the inequalities, 0 where one is not active; None without inequalities.
+    """
+
+    mu: np.ndarray | None = None
 
 
 def infeasibility(
@@ -218,7 +232,7 @@ class PolytopeCertifier:
         self._is_simple = equality is None or not rows_overlap(equality[0])
         self._is_checked = False
 
-    def __call__(self, lam: Array, W: float, g: Array) -> Certificate:
+    def __call__(self, lam: Array, W: float, g: Array) -> PolytopeCertificate:
         """Certify the next point of a run; raise if it is infeasible because every point is."""
         certificate = self._certify(lam, W, g, is_last=False)
         if certificate.status == "infeasible" and not self._is_checked:
@@ -226,11 +240,11 @@ class PolytopeCertifier:
             self._is_checked = True
         return certificate
 
-    def exactly(self, lam: Array, W: float, g: Array) -> Certificate:
+    def exactly(self, lam: Array, W: float, g: Array) -> PolytopeCertificate:
         """Certify a point by its smallest residual."""
         return self._certify(lam, W, g, is_last=True)
 
-    def _certify(self, lam: Array, W: float, g: Array, is_last: bool) -> Certificate:
+    def _certify(self, lam: Array, W: float, g: Array, is_last: bool) -> PolytopeCertificate:
         sizes, dtype = np.abs(self.M) @ np.abs(lam) + np.where(np.isfinite(self.r), np.abs(self.r), 0.0), lam.dtype
         slacks = rounding_error(1.0, len(lam), dtype) * sizes
         lam, g = np.asarray(lam, dtype="float64"), np.asarray(g, dtype="float64")
@@ -252,7 +266,7 @@ class PolytopeCertifier:
             b = None if self.equality is None else b if np.ndim(self.equality[0]) == 2 else float(b[0])
         status = find_status(W, outside, violation, self.tol, self.is_convex, float(slacks.max()))
         mu = None if self.inequality is None else mu
-        return Certificate(float(W), outside, violation, b, None, None, None, status, self.tol, mu)
+        return PolytopeCertificate(float(W), outside, violation, b, None, None, None, status, self.tol, mu)
 
 
 def certify_svc(lam: Array, Kq: Array, y: Array, C: Any, *, tol: float, is_psd: bool | None = None) -> Certificate:

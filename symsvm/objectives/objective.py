@@ -205,7 +205,8 @@ class Objective:
             section = box_section(v, a[k], self.upper, scale, lower=self.lower, c=c[k])
             nearest = pt.switch(pt.neq(a[k], 0), section, nearest)
         if self.rows_overlap is None:
-            overlaps = pt.any(pt.sum(pt.neq(a, 0), axis=0) > 1)
+            counts: Any = pt.sum(pt.neq(a, 0), axis=0)
+            overlaps = pt.any(counts > 1)
             nearest = pt.switch(overlaps, self._project_rows(v, scale, overlaps), nearest)
         return nearest
 
