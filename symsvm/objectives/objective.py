@@ -118,6 +118,9 @@ class Objective:
         if self.equality is not None and self.equality[0].ndim == 2:
             value = getattr(self.equality[0], "data", None)
             self.rows_overlap = None if value is None else rows_overlap(value)
+        lengths = {rows[0].type.shape[-1] for rows in (self.equality, self.inequality) if rows is not None} - {None}
+        if len(lengths) > 1:
+            raise ValueError(f"equality and inequality must have one entry per variable, got {sorted(lengths)}.")
         self.is_convex = is_convex
 
     @property

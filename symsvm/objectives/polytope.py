@@ -104,13 +104,15 @@ def nearest_point(
     p = np.minimum(np.maximum(u, lower), upper)
     # p is a difference with an error of eps |v|: what it leaves in the rows is taken from the free coordinates.
     free = (u > lower) & (u < upper)
-    excess = np.where(~is_limit | (nu > 0), N @ p - r, 0.0)
-    H = (N * np.where(free, scale, 0.0)) @ N.T + _LEAST_RIDGE * np.eye(k)
-    step = np.where(free, scale, 0.0) * (np.linalg.solve(H, excess) @ N)
-    closer = np.minimum(np.maximum(p - step, lower), upper)
-    left = np.where(~is_limit | (nu > 0), N @ closer - r, 0.0)
-    if np.max(np.abs(left)) < np.max(np.abs(excess)):
-        p = closer
+    is_tight = ~is_limit | (nu > 0)
+    T = np.where(is_tight, 1.0, 0.0).reshape((k, 1)) * N
+    H = (T * np.where(free, scale, 0.0)) @ T.T + _LEAST_RIDGE * np.eye(k)
+    for _ in range(2):
+        excess = np.where(is_tight, N @ p - r, 0.0)
+        step = np.where(free, scale, 0.0) * (np.linalg.solve(H, excess) @ T)
+        closer = np.minimum(np.maximum(p - step, lower), upper)
+        if np.max(np.abs(np.where(is_tight, N @ closer - r, 0.0))) < np.max(np.abs(excess)):
+            p = closer
     return p, nu / norms
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
 from scipy import sparse
 
 from symsvm.evaluation.local import LocalKernelMatrix
@@ -29,12 +30,15 @@ from symsvm.solvers.solver import SolverInfo
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.objectives import Objective, PrimalRisk, QuadraticProgram
+    from symsvm.solvers.qp.dense_program import DenseProgram
     from symsvm.solvers.solution import Callback
 
 __all__ = [
     "PrimalQP",
     "QPResult",
     "QuadraticProgramming",
+    "check_definite",
+    "check_unused",
     "final_trace",
     "interior_point",
     "primal_quadratic_program",
@@ -133,6 +137,9 @@ class QuadraticProgramming:
 
         minimise R(v) + sum_i C_i xi_i    subject to    y_i f(x_i) >= 1 - xi_i,    xi_i >= 0
 
+    and any other `Objective` whose W is quadratic, also with inequalities and equalities that share variables: its
+    matrix is read from the gradient (see `DenseProgram`).
+
     It uses nothing that is special to support vector machines, so the other solvers are compared with it. The matrix
     must fit into memory, a run costs about twenty factorisations of it, and K must be positive semi-definite. An
     interior point is never at a bound: variables whose multiplier exceeds their distance to a bound are set to it, and
@@ -153,7 +160,9 @@ class QuadraticProgramming:
         accuracy="a KKT violation near 1e-8 of the gradient's size; of a smooth W, only a quadratic one",
     )
 
-    def program(self, objective: Objective, solver: QuadraticProgramming, **options: Any) -> DualProgram | PrimalQP:
+    def program(
+        self, objective: Objective, solver: QuadraticProgramming, **options: Any
+    ) -> DualProgram | PrimalQP | DenseProgram:
         """Return what `compile` returns.
 
         Parameters
@@ -167,14 +176,28 @@ class QuadraticProgramming:
 
         Returns
         -------
-        DualProgram or PrimalQP
+        DualProgram, PrimalQP or DenseProgram
             The program.
         """
         make: Any = PrimalQP if objective.problem == "primal" else _WholeDual
-        return make(objective, solver, **options)
+        if objective.problem == "primal" or hasattr(objective, "dual") or not _is_general(objective):
+            return make(objective, solver, **options)
+        from symsvm.solvers.qp.dense_program import DenseProgram  # it needs this module
+
+        is_shared = isinstance(objective.variable, SharedVariable)
+        ordinary = make(objective, solver, **options) if objective.rows_overlap is None and is_shared else None
+        return DenseProgram(objective, solver, ordinary=ordinary, **options)
 
     def __repr__(self) -> str:
         return "QuadraticProgramming()"
+
+
+def _is_general(objective: Objective) -> bool:
+    """Whether the constraints are, or may be, other than bounds and disjoint sums over all variables."""
+    if objective.has_shared_constraints or objective.rows_overlap is None:
+        return True
+    a = None if objective.equality is None else getattr(objective.equality[0], "data", None)
+    return a is not None and bool(((np.atleast_2d(a) != 0).sum(axis=0) != 1).any())
 
 
 class _WholeDual(DualProgram):
@@ -191,14 +214,14 @@ class _WholeDual(DualProgram):
         **data: Any,
     ) -> Solution:
         """Solve, and return a `Solution`; `max_iter` and `time_limit` limit the interior-point method."""
-        _check_unused(start, callback)
+        check_unused(start, callback)
         tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
         began = time.perf_counter()
         dual, factor = self._source.dual(*self._evaluate(*input_values(self.inputs, data)))
         qp, every, K = dual.program, np.arange(dual.program.m), np.empty((dual.program.m,) * 2)
         LocalKernelMatrix(dual.kernel, dual.X, mode=self.mode).block(every, every, K)
         H = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
-        _check_definite(H, dual.is_convex)
+        check_definite(H, dual.is_convex)
         eye = np.eye(qp.n)
         below, above = np.isfinite(qp.upper), np.isfinite(qp.lower)
         G, h = np.concatenate([eye[below], -eye[above]]), np.concatenate([qp.upper[below], -qp.lower[above]])
@@ -223,18 +246,20 @@ def _snap_to_bounds(qp: QuadraticProgram, z: Array, mu: Array) -> Array:
     return qp.start(np.where(mu[1] > z - qp.lower, qp.lower, z))
 
 
-def _check_definite(H: Array, is_convex: bool | None) -> None:
+def check_definite(H: Array, is_convex: bool | None, others: str = "'decomposition' or 'smo', which end") -> None:
+    """Raise if H has a negative eigenvalue, unless it is known to have none; `others` are the solvers to use then."""
     if is_convex is True:
         return
     values = np.linalg.eigvalsh(H)
     if values[0] < -_NEGATIVE * max(1.0, values[-1]):
         raise ValueError(
             f"qp needs a positive semi-definite matrix, and this one has the eigenvalue {values[0]:.3g}: use "
-            "'decomposition' or 'smo', which end at a stationary point."
+            f"{others} at a stationary point."
         )
 
 
-def _check_unused(start: Any, callback: Any) -> None:
+def check_unused(start: Any, callback: Any) -> None:
+    """Raise for the arguments of a run that the interior-point method does not take."""
     if start is not None or callback is not None:
         raise TypeError(
             "qp takes neither a start nor a callback: Clarabel chooses its first point and reports no iterations. "
@@ -296,7 +321,7 @@ class PrimalQP:
         callback: Callback | None = None,
     ) -> Solution:
         """Solve, and return a `Solution`; `max_iter` and `time_limit` limit the interior-point method."""
-        _check_unused(start, callback)
+        check_unused(start, callback)
         tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
         began, risk = time.perf_counter(), self.objective
         result = interior_point(*primal_quadratic_program(risk), max_iter=max_iter, time_limit=time_limit)
