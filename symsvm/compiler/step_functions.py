@@ -42,7 +42,8 @@ def step_functions(
     i, *row = _row(objective, solver)
     structure = signature([objective.variable, i, *given], [objective.value, *objective.bounds, *row])
     names = tuple(v.name for v in given)
-    key = structure, names, type(objective), solver.structure, mode_key(mode), memory, dtype
+    key = structure, names, type(objective), objective.constraint_structure, solver.structure
+    key = *key, mode_key(mode), memory, dtype
     if key not in _CACHE:
         _CACHE[key] = StepFunctions(objective, given, solver, mode, memory, dtype)
     return _CACHE[key]

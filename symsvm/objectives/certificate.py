@@ -7,6 +7,9 @@ For   minimise W(lam)   subject to   lower <= lam <= upper,   a.lam = c   a feas
 Each coordinate with a_i != 0 bounds b from one side or from both. So b exists if the greatest lower bound does not
 exceed the least upper bound; the excess is the violation that LIBSVM compares with `tol`. In the dual of the support
 vector machine, a = y, and b is the intercept.
+
+Where equalities share variables, or inequalities G lam <= h are active, the multipliers are not found one by one, and
+the violation is the smallest KKT residual in the maximum norm; see `symsvm.objectives.multipliers`.
 """
 
 from __future__ import annotations
@@ -16,10 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm.objectives.multipliers import Multipliers, check_feasible
+from symsvm.objectives.polytope import rows_overlap
+
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
 
-__all__ = ["Certificate", "certify", "certify_svc", "find_status", "infeasibility", "multiplier", "rounding_error"]
+__all__ = [
+    "Certificate",
+    "PolytopeCertificate",
+    "PolytopeCertifier",
+    "certify",
+    "certify_svc",
+    "find_status",
+    "infeasibility",
+    "multiplier",
+    "rounding_error",
+]
 
 # A total of m terms is feasible if it is off by at most _ROUNDING eps sqrt(m) times the sum of absolute values.
 _ROUNDING = 8
@@ -34,7 +50,7 @@ class Certificate:
     W : float
         The objective (minimised) at the point.
     infeasibility : float
-        The largest violation of a bound or of a.lam = c (Eq. 9, 11).
+        The largest violation of a bound, of a.lam = c (Eq. 9, 11) or of an inequality.
     violation : float
         The largest violation of the KKT conditions (Eq. 10, 19; Eq. 003:18); LIBSVM compares it with tol.
     b : float, ndarray or None
@@ -75,12 +91,34 @@ class Certificate:
         )
 
 
-def infeasibility(lam: Array, lower: Any, upper: Any, equality: tuple[Any, ...] | None = None) -> float:
+@dataclass(frozen=True)
+class PolytopeCertificate(Certificate):
+    """A `Certificate` under equalities that share variables and inequalities.
+
+    Attributes
+    ----------
+    violation : float
+        The smallest KKT residual in the maximum norm over all multipliers; as for a `Certificate` where no inequality
+        is active and no two equalities share a variable.
+    mu : ndarray or None
+        The multipliers of the inequalities, 0 where one is not active; None without inequalities.
+    """
+
+    mu: np.ndarray | None = None
+
+
+def infeasibility(
+    lam: Array,
+    lower: Any,
+    upper: Any,
+    equality: tuple[Any, ...] | None = None,
+    inequality: tuple[Any, ...] | None = None,
+) -> float:
     """Return the largest violation of a constraint, zero for a feasible point (Eq. 9, 11, 21).
 
     ::
 
-        max(|a.lam - c|, max(lower - lam), max(lam - upper), 0)
+        max(|a.lam - c|, max(G lam - h), max(lower - lam), max(lam - upper), 0)
 
     These are the constraints of Eq. 003:17 and Eq. 002:1.13.
 
@@ -91,6 +129,9 @@ def infeasibility(lam: Array, lower: Any, upper: Any, equality: tuple[Any, ...] 
     if equality is not None:
         a, c = equality
         violations.append(np.max(np.abs(a @ lam - c)))
+    if inequality is not None:
+        G, h = inequality
+        violations.append(np.max(G @ lam - h))
     return float(np.max(violations))  # NaN if any of them is
 
 
@@ -139,17 +180,93 @@ def certify(
     lower: Any,
     upper: Any,
     equality: tuple[Any, ...] | None = None,
+    inequality: tuple[Any, ...] | None = None,
     *,
     tol: float,
     is_convex: bool | None = None,
 ) -> Certificate:
     """Certify a point of any objective from its value and gradient; there is no gap, since the primal is not known."""
+    if inequality is not None or (equality is not None and rows_overlap(equality[0])):
+        return PolytopeCertifier(lower, upper, equality, inequality, tol, is_convex).exactly(lam, W, g)
     slack = _feasibility_slack(lam, equality)
     lam = np.asarray(lam, dtype="float64")
     b, violation = multiplier(lam, g, lower, upper, None if equality is None else equality[0])
     outside = infeasibility(lam, lower, upper, equality)
     status = find_status(W, outside, violation, tol, is_convex, slack)
     return Certificate(float(W), outside, violation, b, None, None, None, status, tol)
+
+
+class PolytopeCertifier:
+    """Certifies the points of a run under equalities that share variables and inequalities, in their order.
+
+    The violation of a point that is far from optimal is an upper bound of the smallest residual, by least squares; that
+    of the others, and of `exactly`, is the smallest residual.
+
+    Parameters
+    ----------
+    lower, upper : array_like
+        The bounds.
+    equality, inequality : tuple or None
+        (a, c) of a.lam = c and (a, c) of a.lam <= c, for one row or several.
+    tol : float
+        The largest violation of an optimal point.
+    is_convex : bool or None
+        Whether W is known to be convex.
+    """
+
+    def __init__(
+        self,
+        lower: Any,
+        upper: Any,
+        equality: tuple[Any, ...] | None,
+        inequality: tuple[Any, ...] | None,
+        tol: float,
+        is_convex: bool | None,
+    ) -> None:
+        self.lower, self.upper, self.tol, self.is_convex = lower, upper, tol, is_convex
+        self.equality, self.inequality = equality, inequality
+        parts = [(np.atleast_2d(a), np.atleast_1d(c)) for a, c in filter(None, (equality, inequality))]
+        self.M, self.r = (np.concatenate(each).astype("float64") for each in zip(*parts, strict=True))
+        self.n_equal = len(parts[0][0]) if equality is not None else 0
+        self._multipliers = Multipliers(self.M, self.n_equal)
+        self._is_simple = equality is None or not rows_overlap(equality[0])
+        self._is_checked = False
+
+    def __call__(self, lam: Array, W: float, g: Array) -> PolytopeCertificate:
+        """Certify the next point of a run; raise if it is infeasible because every point is."""
+        certificate = self._certify(lam, W, g, is_last=False)
+        if certificate.status == "infeasible" and not self._is_checked:
+            check_feasible(self.lower, self.upper, self.M, self.r, self.n_equal)
+            self._is_checked = True
+        return certificate
+
+    def exactly(self, lam: Array, W: float, g: Array) -> PolytopeCertificate:
+        """Certify a point by its smallest residual."""
+        return self._certify(lam, W, g, is_last=True)
+
+    def _certify(self, lam: Array, W: float, g: Array, is_last: bool) -> PolytopeCertificate:
+        sizes, dtype = np.abs(self.M) @ np.abs(lam) + np.where(np.isfinite(self.r), np.abs(self.r), 0.0), lam.dtype
+        slacks = rounding_error(1.0, len(lam), dtype) * sizes
+        lam, g = np.asarray(lam, dtype="float64"), np.asarray(g, dtype="float64")
+        active = (np.arange(len(self.r)) < self.n_equal) | (self.M @ lam >= self.r - slacks)
+        below, above = lam < self.upper, lam > self.lower
+        outside = infeasibility(lam, self.lower, self.upper, self.equality, self.inequality)
+        mu = np.zeros(len(self.r) - self.n_equal)
+        if not np.isfinite(g).all():
+            b, violation = None, np.nan
+        elif self._is_simple and not active[self.n_equal :].any():
+            a = None if self.equality is None else self.equality[0]
+            b, violation = multiplier(lam, g, self.lower, self.upper, a)
+        else:
+            find = self._multipliers
+            nu, least, violation = find.estimate(g, below, above, active)
+            if is_last or least <= self.tol:
+                nu, violation = find.smallest_residual(g, below, above, active)
+            b, mu = nu[: self.n_equal], nu[self.n_equal :]
+            b = None if self.equality is None else b if np.ndim(self.equality[0]) == 2 else float(b[0])
+        status = find_status(W, outside, violation, self.tol, self.is_convex, float(slacks.max()))
+        mu = None if self.inequality is None else mu
+        return PolytopeCertificate(float(W), outside, violation, b, None, None, None, status, self.tol, mu)
 
 
 def certify_svc(lam: Array, Kq: Array, y: Array, C: Any, *, tol: float, is_psd: bool | None = None) -> Certificate:

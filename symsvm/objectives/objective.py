@@ -1,6 +1,6 @@
 """The base class of objectives: a symbolic W to minimise and its feasible set, independent of any solver.
 
-minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
+minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c,    G lam <= h
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
 from symsvm._lib.validation import is_symbolic
-from symsvm.objectives.certificate import certify
+from symsvm.objectives.certificate import PolytopeCertifier, certify
+from symsvm.objectives.polytope import polytope_section, rows_overlap
 from symsvm.objectives.projections import Pi, box_section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from typing import Self
 
     from numpy.typing import ArrayLike
@@ -35,7 +36,7 @@ class Objective:
 
     ::
 
-        minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c
+        minimise W(lam)    subject to    lower <= lam <= upper,    a.lam = c,    G lam <= h
 
     Parameters
     ----------
@@ -46,10 +47,13 @@ class Objective:
     lower, upper : array_like or TensorVariable
         Bounds, scalar or (m,); infinite bounds are allowed.
     equality : tuple, optional
-        (a, c) for one linear constraint a.lam = c; (A, c) with a matrix and a vector for several, of which no two
-        may share a variable.
+        (a, c) for one linear constraint a.lam = c; (A, c) with a matrix and a vector for several. The fast solver needs
+        equalities of which no two share a variable; 'accelerated-gradient' and 'qp' take any.
     is_convex : bool, optional
         True if W is known to be convex; only then can a point be called optimal and not just stationary.
+    inequality : tuple, optional
+        (G, h) for the linear constraints G lam <= h: a vector and a number for one, a matrix and a vector for several;
+        for the solvers that project ('accelerated-gradient', 'projected-gradient', 'adagrad') and 'qp'.
 
     Attributes
     ----------
@@ -59,8 +63,12 @@ class Objective:
         The arguments as graphs.
     equality : tuple of TensorVariable or None
         (a, c) as graphs.
+    inequality : tuple of TensorVariable or None
+        (G, h) as graphs.
     is_convex : bool or None
         The argument.
+    rows_overlap : bool or None
+        Whether two equalities share a variable; None if only the values of a run say so.
     problem : str
         The kind of problem, by which `symsvm.list_solvers` selects solvers.
     kind : {"lam", "z", "w"}
@@ -79,6 +87,8 @@ class Objective:
     problem: str = "smooth"
     kind: Literal["lam", "z", "w"] = "lam"
     row: tuple[Graph, Graph] | None = None
+    inequality: tuple[Graph, Graph] | None = None
+    rows_overlap: bool | None = False
 
     def __init__(
         self,
@@ -88,6 +98,7 @@ class Objective:
         upper: ArrayLike | Variable = np.inf,
         equality: tuple[ArrayLike | Variable, ArrayLike | Variable] | None = None,
         is_convex: bool | None = None,
+        inequality: tuple[ArrayLike | Variable, ArrayLike | Variable] | None = None,
     ) -> None:
         value, lam = pt.as_tensor(W), cast("Graph", variable)
         if value.ndim != 0:
@@ -105,13 +116,42 @@ class Objective:
         bounds: Any = lower, upper
         if not any(map(is_symbolic, bounds)) and np.any(np.greater(*bounds)):
             raise ValueError("lower must not exceed upper, or no point is feasible.")
-        self.equality = None if equality is None else _equality(equality, lam)
+        self.equality = None if equality is None else _rows(equality, "equality", lam)
+        self.inequality = None if inequality is None else _rows(inequality, "inequality", lam)
+        if self.equality is not None and self.equality[0].ndim == 2:
+            value = getattr(self.equality[0], "data", None)
+            self.rows_overlap = None if value is None else rows_overlap(value)
+        lengths = {rows[0].type.shape[-1] for rows in (self.equality, self.inequality) if rows is not None} - {None}
+        if len(lengths) > 1:
+            raise ValueError(f"equality and inequality must have one entry per variable, got {sorted(lengths)}.")
         self.is_convex = is_convex
 
     @property
     def bounds(self) -> list[Graph]:
-        """The graphs of the constraints: lower, upper and, with an equality, a and c."""
-        return [self.lower, self.upper, *(self.equality or ())]
+        """The graphs of the constraints: lower, upper, with an equality a and c, with an inequality G and h."""
+        return [self.lower, self.upper, *(self.equality or ()), *(self.inequality or ())]
+
+    @property
+    def has_shared_constraints(self) -> bool:
+        """Whether a solver must take inequalities, or equalities that share variables."""
+        return self.inequality is not None or self.rows_overlap is True
+
+    @property
+    def is_grouped(self) -> bool | None:
+        """Whether each variable is in one equality, or none is in any; None if only the values of a run say so."""
+        if self.has_shared_constraints:
+            return False
+        if self.equality is None:
+            return True
+        a = getattr(self.equality[0], "data", None)
+        if a is None or self.rows_overlap is None:
+            return None
+        return bool(((np.atleast_2d(a) != 0).sum(axis=0) == 1).all())
+
+    @property
+    def constraint_structure(self) -> Hashable:
+        """What `bounds` are; objectives of one structure share a compilation."""
+        return self.equality is None, self.inequality is None, self.rows_overlap
 
     def with_graphs(
         self, value: Graph, variable: Graph, bounds: Sequence[Graph], row: tuple[Graph, Graph] | None = None
@@ -134,10 +174,27 @@ class Objective:
         """
         other = copy.copy(self)
         other.value, other.variable = value, variable
-        other.lower, other.upper, *equality = bounds
-        other.equality = (equality[0], equality[1]) if equality else None
+        other.lower, other.upper, *rows = bounds
+        other.equality, other.inequality = self.split_rows(rows)
         other.row = row
         return other
+
+    def split_rows(self, rows: Sequence[Any]) -> tuple[Any, Any]:
+        """Return (a, c) or None, and (G, h) or None, from the part of `bounds` after lower and upper.
+
+        Parameters
+        ----------
+        rows : sequence
+            The graphs, or their values.
+
+        Returns
+        -------
+        tuple
+            The two pairs.
+        """
+        pairs = [(rows[i], rows[i + 1]) for i in range(0, len(rows), 2)]
+        inequality = pairs.pop() if self.inequality is not None else None
+        return (pairs[0] if pairs else None), inequality
 
     def project(self, v: Graph, scale: Scalar = 1.0) -> Graph:
         """Project onto the feasible set, argmin_p sum_i (p_i - v_i)^2 / scale_i.
@@ -154,6 +211,8 @@ class Objective:
         TensorVariable
             The nearest feasible point.
         """
+        if self.has_shared_constraints:
+            return self._project_rows(v, scale)
         if self.equality is None:
             return Pi(v, self.upper, self.lower)
         a, c = self.equality
@@ -163,6 +222,10 @@ class Objective:
         for k in range(a.type.shape[0]):  # no two equalities share a variable, so each is projected separately
             section = box_section(v, a[k], self.upper, scale, lower=self.lower, c=c[k])
             nearest = pt.switch(pt.neq(a[k], 0), section, nearest)
+        if self.rows_overlap is None:
+            counts: Any = pt.sum(pt.neq(a, 0), axis=0)
+            overlaps = pt.any(counts > 1)
+            nearest = pt.switch(overlaps, self._project_rows(v, scale, overlaps), nearest)
         return nearest
 
     def check_constraints(self, bounds: Sequence[Array]) -> None:
@@ -173,6 +236,15 @@ class Objective:
         bounds : sequence of ndarray
             The values of `bounds`.
         """
+
+    def _project_rows(self, v: Graph, scale: Scalar, used: Any = True) -> Graph:
+        """Project onto all constraints at once; where they are not used, quickly onto the box."""
+        pairs = [(pt.atleast_2d(a), pt.atleast_1d(c)) for a, c in filter(None, (self.equality, self.inequality))]
+        rows, limits = (pt.concatenate(parts) for parts in zip(*pairs, strict=True))
+        if used is not True:
+            rows, limits = pt.switch(used, rows, 0.0), pt.switch(used, limits, 0.0)
+        n_equal = 0 if self.equality is None else pairs[0][0].type.shape[0]
+        return polytope_section(v, rows, limits, n_equal, self.upper, scale, lower=self.lower)
 
     def certificate(
         self,
@@ -200,7 +272,7 @@ class Objective:
         lower, upper : ndarray
             The bounds.
         equality : tuple of ndarray or None
-            (a, c).
+            The values of `bounds` after them: (a, c), and G and h with an inequality.
         tol : float
             The largest violation of an optimal point.
 
@@ -209,7 +281,8 @@ class Objective:
         Certificate
             What is known about the point.
         """
-        return certify(lam, W, g, lower, upper, equality, tol=tol, is_convex=self.is_convex)
+        rows = self.split_rows(equality or ())
+        return certify(lam, W, g, lower, upper, *rows, tol=tol, is_convex=self.is_convex)
 
     def certifier(
         self, lower: Array, upper: Array, equality: tuple[Array, ...] | None, tol: float
@@ -221,7 +294,7 @@ class Objective:
         lower, upper : ndarray
             The bounds.
         equality : tuple of ndarray or None
-            (a, c).
+            The values of `bounds` after them: (a, c), and G and h with an inequality.
         tol : float
             The largest violation of an optimal point.
 
@@ -230,12 +303,20 @@ class Objective:
         callable
             A function (lam, W, g) -> `Certificate`.
         """
+        rows = self.split_rows(equality or ())
+        if self.inequality is not None or (self.rows_overlap is not False and rows_overlap(rows[0][0])):
+            return PolytopeCertifier(lower, upper, *rows, tol, self.is_convex)
         return lambda lam, W, g: self.certificate(lam, W, g, lower, upper, equality, tol=tol)
 
     def __repr__(self) -> str:
         name = self.variable.name or "v"
         equality = "" if self.equality is None else f", a.{name} = {_format(self.equality[1])}"
-        return f"{type(self).__name__}(W of {name}, {_format(self.lower)} <= {name} <= {_format(self.upper)}{equality})"
+        inequality = ""
+        if self.inequality is not None:
+            G, h = self.inequality
+            inequality = f", {'g.' if G.ndim == 1 else 'G '}{name} <= {_format(h)}"
+        box = f"{_format(self.lower)} <= {name} <= {_format(self.upper)}"
+        return f"{type(self).__name__}(W of {name}, {box}{equality}{inequality})"
 
 
 def shared_variables(**arrays: Any) -> list[Any]:
@@ -243,19 +324,21 @@ def shared_variables(**arrays: Any) -> list[Any]:
     return [pytensor.shared(array, name=name) for name, array in arrays.items()]
 
 
-def _equality(equality: Any, variable: Graph) -> tuple[Graph, Graph]:
-    """Return (a, c) as checked graphs."""
+def _rows(pair: Any, name: str, variable: Graph) -> tuple[Graph, Graph]:
+    """Return (a, c) of equalities or inequalities as checked graphs."""
+    sign = "=" if name == "equality" else "<="
     try:
-        a, c = equality
+        a, c = pair
     except (TypeError, ValueError):
-        raise TypeError(f"equality must be a pair (a, c) for a.lam = c, got {equality!r}.") from None
-    a, c = _constraint(a, "a of equality", variable, max_ndim=2), _constraint(c, "c of equality", variable)
+        raise TypeError(f"{name} must be a pair (a, c) for a.lam {sign} c, got {pair!r}.") from None
+    a, c = _constraint(a, f"a of {name}", variable, max_ndim=2), _constraint(c, f"c of {name}", variable)
     if not a.ndim:
-        raise ValueError("a of equality must be a vector, one entry per variable, got 0 dimension(s).")
+        raise ValueError(f"a of {name} must be a vector, one entry per variable, got 0 dimension(s).")
     if c.ndim != a.ndim - 1:
-        raise ValueError("c of equality must be one number for each row of a.")
+        raise ValueError(f"c of {name} must be one number for each row of a.")
     if a.ndim == 2 and a.type.shape[0] is None:
-        raise ValueError("the number of equalities, the rows of a, must be known: give its shape.")
+        plural = name.replace("equality", "equalities")
+        raise ValueError(f"the number of {plural}, the rows of a, must be known: give its shape.")
     return a, c
 
 

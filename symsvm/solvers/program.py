@@ -191,7 +191,7 @@ class Program:
                 if certificate.status == "diverged" and reached is not None:
                     stopped = "diverged"
                     break
-                reached = lam, W, certificate  # in one statement, so that an interrupt cannot mix two points
+                reached = lam, W, g, certificate  # in one statement, so that an interrupt cannot mix two points
                 info = Info(n_iter, time.perf_counter() - began, W, certificate.violation, certificate.gap)
                 infos.append(info)
                 if certificate.status == "diverged":
@@ -216,11 +216,12 @@ class Program:
             if bar is not None:
                 bar.close()
         assert reached is not None
-        lam, W, certificate = reached
+        lam, W, g, certificate = reached
         stopped = stopped or "rest"
-        if confirms and stopped != "tol" and certificate.status != "diverged":
-            certificate = certify(lam, *self.exact(lam, values))
-            W = certificate.W
+        # Far from the optimum, a certifier may report a bound of the violation; `exactly` then computes it.
+        if (confirms or hasattr(certify, "exactly")) and stopped != "tol" and certificate.status != "diverged":
+            W, g = self.exact(lam, values) if confirms else (W, g)
+            certificate = getattr(certify, "exactly", certify)(lam, W, g)
         lam = np.array(lam)  # a copy, since JAX's arrays are read-only
         feasible = lam
         if certificate.status == "infeasible":
@@ -285,9 +286,9 @@ class Program:
         return start
 
     def _bounds(self, data: Sequence[Array], length: int) -> list[Array]:
-        """The float64 values of the constraints: lower, upper and, with an equality, a and c."""
+        """The float64 values of the constraints: lower, upper and, with equalities or inequalities, their rows."""
         values = [np.asarray(v, dtype="float64") for v in self.functions.bounds(self._values(data))]
-        for value in values[:3]:  # lower, upper, a
+        for value in [*values[:3], *values[4:5]]:  # lower, upper, the rows of equalities and inequalities
             if value.ndim and value.shape[-1] != length:
                 raise ValueError(f"a constraint has {value.shape[-1]} entries, but start has {length}.")
         for value in values:

@@ -153,8 +153,8 @@ def compile(
     """
     if not isinstance(objective, Objective):
         raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
-    if isinstance(solver, str) and solver == "auto" and objective.problem == "smooth" and is_readable(objective):
-        solver = Decomposition()
+    if isinstance(solver, str) and solver == "auto" and objective.problem == "smooth":
+        solver = Decomposition() if objective.is_grouped is not False and is_readable(objective) else solver
     solver = choose_solver(solver, objective.problem)
     make = getattr(solver, "program", Program)
     return cast("Program", make(objective, solver, mode=mode, memory=memory, dtype=dtype))

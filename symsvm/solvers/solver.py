@@ -20,7 +20,7 @@ PROBLEMS = {
     "lagrangian": "a Lagrangian dual, bounds and equality relaxed",
     "separation": "two classes to separate by any hyperplane: PerceptronRisk",
     "kernel-separation": "two classes to separate over a kernel: PerceptronRisk(kernel=...)",
-    "smooth": "any smooth W over a box, with an equality or without",
+    "smooth": "any smooth W over a box, with linear constraints or without",
 }
 
 

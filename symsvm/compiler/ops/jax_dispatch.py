@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from pytensor.graph.fg import FunctionGraph
 from pytensor.sparse.basic import CSMProperties
 from pytensor.tensor.elemwise import CAReduce
 
 from symsvm._lib.compat import jax_function, override_jax, register_jax
 from symsvm.compiler.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
+from symsvm.objectives.polytope import PolytopeProjection, nearest_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from symsvm.compiler.ops.scalar_function import ScalarFunction
 
-__all__ = ["jax_funcify_pairs", "jax_funcify_reduction", "jax_funcify_sparse"]
+__all__ = ["jax_funcify_pairs", "jax_funcify_polytope", "jax_funcify_reduction", "jax_funcify_sparse"]
 
 # The most rows of a tile, and the most entries.
 _ROWS, _ENTRIES = 512, 2**24
@@ -82,3 +84,18 @@ def jax_funcify_pairs(op, node=None, **kwargs):
         return tiles.reshape(count * rows, *tiles.shape[2:])[:m]
 
     return pairs
+
+
+@register_jax(PolytopeProjection)
+def jax_funcify_polytope(op, node=None, **kwargs):
+    """Convert the projection onto a polytope: a call of its function on the host."""
+
+    def host(*arrays):
+        v, lower, upper, scale, M, r = (np.asarray(x) for x in arrays)
+        return nearest_point(v, lower, upper, scale, M, r, op.n_equal, np.zeros(len(r)))
+
+    def project(v, lower, upper, scale, M, r):
+        shapes = jax.ShapeDtypeStruct(v.shape, v.dtype), jax.ShapeDtypeStruct(r.shape, r.dtype)
+        return jax.pure_callback(host, shapes, v, lower, upper, scale, M, r)
+
+    return project

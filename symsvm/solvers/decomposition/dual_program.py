@@ -175,6 +175,11 @@ class DualProgram:
         self.reading: Reading | None = None
         self._given: list[Any] = []
         bounds: list[Any] = []
+        if objective.is_grouped is False:
+            raise TypeError(
+                "this solver needs every variable in one equality, or none in any, and no inequality: use "
+                "'accelerated-gradient' or 'qp'."
+            )
         if not isinstance(objective, KernelDual):
             try:
                 self.reading = read(objective)

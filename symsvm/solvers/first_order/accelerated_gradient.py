@@ -155,5 +155,9 @@ def _curvature(lam: Graph, g, x, lam0, g0, t, L, r, accepted, found) -> Graph:
 
 
 def _project_extrapolated(objective: Objective, v: Graph) -> Graph:
-    """The projection of an extrapolated point, which satisfies the equality: itself, bit by bit, if within the box."""
-    return pt.switch(pt.all((v >= objective.lower) & (v <= objective.upper)), v, objective.project(v))
+    """The projection of an extrapolated point, which satisfies the equality: itself, bit by bit, if feasible."""
+    is_feasible = pt.all((v >= objective.lower) & (v <= objective.upper))
+    if objective.inequality is not None:
+        G, h = objective.inequality
+        is_feasible &= pt.all(G @ v <= h)
+    return pt.switch(is_feasible, v, objective.project(v))

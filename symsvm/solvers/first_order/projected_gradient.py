@@ -108,6 +108,11 @@ class ProjectedGradient(Solver):
     def _project(self, objective: Objective, v: Graph) -> Graph:
         if self.projection == "exact":
             return objective.project(v)
+        if objective.has_shared_constraints:
+            raise ValueError(
+                "projection='paper' is for one equality (Eq. 26), and this objective has inequalities, or equalities "
+                "that share variables: use projection='exact'."
+            )
         if objective.equality is not None:
             v = P(v, *objective.equality)
         return Pi(v, objective.upper, objective.lower)

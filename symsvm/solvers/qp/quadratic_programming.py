@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from symsvm.compiler.reading import is_readable
+from symsvm.objectives import KernelDual
 from symsvm.objectives.certificate import Certificate
 from symsvm.solvers.decomposition.dual_program import DualProgram
 from symsvm.solvers.program import check_run_arguments
@@ -28,12 +30,15 @@ from symsvm.solvers.solver import SolverInfo
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.objectives import Objective, PrimalRisk, QuadraticProgram
+    from symsvm.solvers.qp.dense_program import DenseProgram
     from symsvm.solvers.solution import Callback
 
 __all__ = [
     "PrimalQP",
     "QPResult",
     "QuadraticProgramming",
+    "check_definite",
+    "check_unused",
     "final_trace",
     "interior_point",
     "primal_quadratic_program",
@@ -132,6 +137,9 @@ class QuadraticProgramming:
 
         minimise R(v) + sum_i C_i xi_i    subject to    y_i f(x_i) >= 1 - xi_i,    xi_i >= 0
 
+    and any other `Objective` whose W is quadratic, also with inequalities and equalities that share variables: its
+    matrix is read from the gradient (see `DenseProgram`).
+
     It uses nothing that is special to support vector machines, so the other solvers are compared with it. The matrix
     must fit into memory, a run costs about twenty factorisations of it, and K must be positive semi-definite. An
     interior point is never at a bound: variables whose multiplier exceeds their distance to a bound are set to it, and
@@ -152,7 +160,9 @@ class QuadraticProgramming:
         accuracy="a KKT violation near 1e-8 of the gradient's size; of a smooth W, only a quadratic one",
     )
 
-    def program(self, objective: Objective, solver: QuadraticProgramming, **options: Any) -> DualProgram | PrimalQP:
+    def program(
+        self, objective: Objective, solver: QuadraticProgramming, **options: Any
+    ) -> DualProgram | PrimalQP | DenseProgram:
         """Return what `compile` returns.
 
         Parameters
@@ -166,11 +176,18 @@ class QuadraticProgramming:
 
         Returns
         -------
-        DualProgram or PrimalQP
+        DualProgram, PrimalQP or DenseProgram
             The program.
         """
-        make: Any = PrimalQP if objective.problem == "primal" else _WholeDual
-        return make(objective, solver, **options)
+        if objective.problem == "primal":
+            return PrimalQP(objective, solver, **options)
+        is_dual = isinstance(objective, KernelDual) or (objective.is_grouped is not False and is_readable(objective))
+        if is_dual and objective.rows_overlap is not None:
+            return _WholeDual(objective, solver, **options)
+        from symsvm.solvers.qp.dense_program import DenseProgram  # it needs this module
+
+        ordinary = _WholeDual(objective, solver, **options) if is_dual else None
+        return DenseProgram(objective, solver, ordinary=ordinary, **options)
 
     def __repr__(self) -> str:
         return "QuadraticProgramming()"
@@ -190,7 +207,7 @@ class _WholeDual(DualProgram):
         **data: Any,
     ) -> Solution:
         """Solve, and return a `Solution`; `max_iter` and `time_limit` limit the interior-point method."""
-        _check_unused(start, callback)
+        check_unused(start, callback)
         tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
         began = time.perf_counter()
         problem = self.problem(**data)
@@ -200,7 +217,7 @@ class _WholeDual(DualProgram):
         K = np.empty((qp.m, qp.m))
         problem.matrix.block(every, every, K)
         H = K[np.ix_(qp.point, qp.point)] + np.diag(qp.diagonal)
-        _check_definite(H, problem.is_convex)
+        check_definite(H, problem.is_convex)
         eye = np.eye(qp.n)
         below, above = np.isfinite(qp.upper), np.isfinite(qp.lower)
         G, h = np.concatenate([eye[below], -eye[above]]), np.concatenate([qp.upper[below], -qp.lower[above]])
@@ -225,18 +242,20 @@ def _snap_to_bounds(qp: QuadraticProgram, z: Array, mu: Array) -> Array:
     return qp.start(np.where(mu[1] > z - qp.lower, qp.lower, z))
 
 
-def _check_definite(H: Array, is_convex: bool | None) -> None:
+def check_definite(H: Array, is_convex: bool | None, others: str = "'decomposition' or 'smo', which end") -> None:
+    """Raise if H has a negative eigenvalue, unless it is known to have none; `others` are the solvers to use then."""
     if is_convex is True:
         return
     values = np.linalg.eigvalsh(H)
     if values[0] < -_NEGATIVE * max(1.0, values[-1]):
         raise ValueError(
             f"qp needs a positive semi-definite matrix, and this one has the eigenvalue {values[0]:.3g}: use "
-            "'decomposition' or 'smo', which end at a stationary point."
+            f"{others} at a stationary point."
         )
 
 
-def _check_unused(start: Any, callback: Any) -> None:
+def check_unused(start: Any, callback: Any) -> None:
+    """Raise for the arguments of a run that the interior-point method does not take."""
     if start is not None or callback is not None:
         raise TypeError(
             "qp takes neither a start nor a callback: Clarabel chooses its first point and reports no iterations. "
@@ -298,7 +317,7 @@ class PrimalQP:
         callback: Callback | None = None,
     ) -> Solution:
         """Solve, and return a `Solution`; `max_iter` and `time_limit` limit the interior-point method."""
-        _check_unused(start, callback)
+        check_unused(start, callback)
         tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
         began, risk = time.perf_counter(), self.objective
         result = interior_point(*primal_quadratic_program(risk), max_iter=max_iter, time_limit=time_limit)
