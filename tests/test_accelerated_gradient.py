@@ -18,6 +18,9 @@ from pytensor.tensor.math import Dot
 from symsvm import CSVC, RBF, AcceleratedGradient, Linear, Objective, ProjectedGradient, Sigmoid, compile
 from symsvm.compiler.ops import KernelMatvec
 
+# Runs end early here, and say so.
+pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+
 
 def csvc(kernel, C=1.0):
     return CSVC(pt.vector("lam"), pt.matrix("X"), pt.vector("y"), C, kernel)

@@ -16,6 +16,9 @@ from symsvm.objectives.multipliers import Multipliers, check_feasible
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point, polytope_section
 from symsvm.objectives.projections import Pi, box_section
 
+# Runs end early here, and say so.
+pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+
 KINDS = ("equalities", "inequalities", "both", "redundant", "one inequality")
 
 

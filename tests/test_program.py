@@ -12,11 +12,15 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan import reduce
 from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
+from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import CSVC, RBF, Laplacian, Linear, Objective, ProjectedGradient, compile, grad, pair_kernel, solve
 from symsvm.compiler.functions import MODES as BACKENDS
 from symsvm.compiler.functions import function, resolve_mode
 from symsvm.evaluation.spectrum import lambda_max
+
+# Runs end early here, and say so.
+pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(2)
 M = 6
@@ -95,6 +99,13 @@ def program():
 
 def is_feasible(solution):
     return solution.certificate.infeasibility < 1e-15 and solution.certificate.status in ("feasible", "optimal")
+
+
+def test_a_run_that_stops_short_of_tol_says_so(program):
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter=2 iterations with a violation of .*Raise max"):
+        assert program.run(max_iter=2, tol=1e-9).stopped == "max_iter"
+    with pytest.warns(ConvergenceWarning, match="stopped by the callback with a violation of"):
+        assert program.run(callback=lambda info: True, tol=1e-9, verbose=1).stopped == "callback"
 
 
 def test_max_iter(program):

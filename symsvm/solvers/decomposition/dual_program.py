@@ -76,7 +76,7 @@ class Decomposition:
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
     >>> objective = KernelDual(QuadraticProgram.c_svc(y, C=10.0), X, Linear())
     >>> solution = DualProgram(objective, Decomposition()).run(tol=1e-6)
-    >>> solution.lam.round(4).tolist(), round(solution.b, 4), solution.certificate.status
+    >>> solution.z.round(4).tolist(), round(solution.b, 4), solution.certificate.status
     ([-0.8889, 0.8889, 0.0], 0.3333, 'optimal')
     """
 

@@ -50,7 +50,7 @@ def one_vs_one(
     >>> from symsvm.kernels import Linear
     >>> from symsvm.objectives import QuadraticProgram
     >>> X, labels = np.array([[0.0], [1.0], [3.0]]), np.array(["a", "b", "c"])
-    >>> [(a, b, solution.lam.round(3).tolist()) for a, b, _, solution in
+    >>> [(a, b, solution.z.round(3).tolist()) for a, b, _, solution in
     ...  one_vs_one(X, labels, Linear(), lambda signs, rows: QuadraticProgram.c_svc(signs, C=9.0))]
     [('a', 'b', [-2.0, 2.0]), ('a', 'c', [-0.222, 0.222]), ('b', 'c', [-0.5, 0.5])]
     """

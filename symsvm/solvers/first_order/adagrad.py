@@ -66,7 +66,7 @@ class AdaGrad(Solver):
     >>> lam = pt.vector("lam")
     >>> objective = Objective(abs(lam - np.array([3.0, 0.5])).sum(), lam, upper=2.0, is_convex=True)
     >>> solution = compile(objective, AdaGrad(average=True), mode="FAST_COMPILE").run([0.0, 0.0], max_iter=1000)
-    >>> solution.lam.round(2).tolist()
+    >>> solution.w.round(2).tolist()
     [2.0, 0.5]
     """
 

@@ -51,7 +51,7 @@ class GradientDescent(Solver):
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
     >>> risk = PrimalRisk(X, y, loss="squared_hinge")
     >>> solution = compile(risk, GradientDescent(1 / risk.curvature), mode="FAST_COMPILE").run(tol=1e-6)
-    >>> solution.certificate.status, solution.lam.round(3).tolist()
+    >>> solution.certificate.status, solution.w.round(3).tolist()
     ('optimal', [0.909, 0.182])
     """
 

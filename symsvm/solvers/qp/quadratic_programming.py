@@ -179,14 +179,15 @@ class QuadraticProgramming:
         DualProgram, PrimalQP or DenseProgram
             The program.
         """
+        make: Any = PrimalQP if objective.problem == "primal" else _WholeDual
         if objective.problem == "primal":
-            return PrimalQP(objective, solver, **options)
+            return make(objective, solver, **options)
         is_dual = isinstance(objective, KernelDual) or (objective.is_grouped is not False and is_readable(objective))
         if is_dual and objective.rows_overlap is not None:
-            return _WholeDual(objective, solver, **options)
+            return make(objective, solver, **options)
         from symsvm.solvers.qp.dense_program import DenseProgram  # it needs this module
 
-        ordinary = _WholeDual(objective, solver, **options) if is_dual else None
+        ordinary = make(objective, solver, **options) if is_dual else None
         return DenseProgram(objective, solver, ordinary=ordinary, **options)
 
     def __repr__(self) -> str:

@@ -57,7 +57,7 @@ class MaximalViolatingPair(Solver):
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
     >>> objective = KernelDual(QuadraticProgram.c_svc(y, C=10.0), X, Linear())
     >>> program = compile(objective, MaximalViolatingPair(), mode="FAST_COMPILE")
-    >>> program.run().lam.round(4).tolist()
+    >>> program.run().z.round(4).tolist()
     [-0.8889, 0.8889, 0.0]
     """
 

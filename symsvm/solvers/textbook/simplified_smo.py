@@ -76,7 +76,7 @@ class SimplifiedSMO(Solver):
     >>> X, y = np.array([[-1.0], [0.5], [2.0]]), np.array([-1.0, 1.0, 1.0])
     >>> objective = KernelDual(QuadraticProgram.c_svc(y, C=10.0), X, Linear())
     >>> program = compile(objective, SimplifiedSMO(), mode="FAST_COMPILE")
-    >>> program.run().lam.round(3).tolist()
+    >>> program.run().z.round(3).tolist()
     [-0.889, 0.889, 0.0]
     """
 
