@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from symsvm.objectives import QuadraticProgram
     from symsvm.solvers.solution import Info
 
-__all__ = ["Decomposition", "DualProgram", "path", "solve_dual"]
+__all__ = ["Decomposition", "DualProgram", "path", "solve_dual", "starting_point"]
 
 
 class Decomposition:
@@ -218,7 +218,7 @@ def solve_dual(
     options = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit, "callback": report, "seed": seed}
     options |= {"pairs": pairs, "parameters": parameters, "reuse": reuse}
     try:
-        result = decompose(program, matrix, start=_start(program, start, factor), **options)
+        result = decompose(program, matrix, start=starting_point(program, start, factor), **options)
     finally:
         if bar is not None:
             bar.close()
@@ -283,7 +283,7 @@ def path(
         yield last
 
 
-def _start(program: QuadraticProgram, start: Any, factor: float | Array) -> Array | None:
+def starting_point(program: QuadraticProgram, start: Any, factor: float | Array) -> Array | None:
     """The z to begin near, from a lam or a solution for fewer points or for other bounds."""
     if start is None:
         return None
