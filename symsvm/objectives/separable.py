@@ -132,15 +132,17 @@ class SeparableTerm:
             low, high = np.where(g < 0, inner, low), np.where(g > 0, inner, high)
             h = self.evaluate("curvature", inner, lower, upper) + D
             with np.errstate(all="ignore"):
+                length = np.abs(g / h)
                 new = inner - g / h
-                passes = ~((new > low) & (new < high))
                 near_end = np.where(g > 0, low + _SHORTENED * (inner - low), high - _SHORTENED * (high - inner))
-            other = (low + high) / 2 if step % _BISECT == _BISECT - 1 else near_end
-            done |= (g == 0) | (high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high))))
-            v = np.where(done, v, np.where(passes, other, new))
+                near_bound = np.minimum(inner - lower, upper - inner)
             # The error of a Newton step is about the square of its length.
-            near_bound = np.minimum(inner - lower, upper - inner)
-            done |= ~passes & (np.abs(new - inner) <= np.maximum(_SHORT * near_bound, 2 * np.spacing(np.abs(inner))))
+            is_short = length <= np.maximum(_SHORT * near_bound, 2 * np.spacing(np.abs(inner)))
+            other = (low + high) / 2 if step % _BISECT == _BISECT - 1 else near_end
+            new = np.where((new > low) & (new < high), new, np.where(is_short, inner, other))
+            done |= (g == 0) | (high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high))))
+            v = np.where(done, v, new)
+            done |= is_short
             if done.all():
                 break
         return v

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
     from symsvm.solvers.solution import Info
 
-__all__ = ["Result", "decompose"]
+__all__ = ["Result", "SingleThreadedBlas", "decompose"]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def decompose(
     reuse : hands the working set from one program to the next over the same points.
     """
     # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
-    with _SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
+    with SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
         began = time.perf_counter()
         state = State(qp, matrix, start, seed, pairs, parameters, reuse)
         limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
@@ -171,22 +171,22 @@ def _reached(limits: _Limits, check: Check, info: Info, began: float) -> str | N
     return stopped
 
 
-class _SingleThreadedBlas:
+class SingleThreadedBlas:
     """One thread for BLAS while any run is under way; the last run to end restores what the first one found."""
 
     lock, runs, limits = threading.Lock(), 0, None
 
     def __enter__(self):
         with self.lock:
-            if not _SingleThreadedBlas.runs:
-                _SingleThreadedBlas.limits = _controller().limit(limits=1, user_api="blas")
-            _SingleThreadedBlas.runs += 1
+            if not SingleThreadedBlas.runs:
+                SingleThreadedBlas.limits = _controller().limit(limits=1, user_api="blas")
+            SingleThreadedBlas.runs += 1
 
     def __exit__(self, *error: object):
         with self.lock:
-            _SingleThreadedBlas.runs -= 1
-            if not _SingleThreadedBlas.runs and _SingleThreadedBlas.limits is not None:
-                _SingleThreadedBlas.limits.restore_original_limits()
+            SingleThreadedBlas.runs -= 1
+            if not SingleThreadedBlas.runs and SingleThreadedBlas.limits is not None:
+                SingleThreadedBlas.limits.restore_original_limits()
 
 
 @functools.cache

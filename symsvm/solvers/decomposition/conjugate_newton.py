@@ -63,7 +63,10 @@ class ConjugateNewton:
 
     def raise_precision(self) -> bool:
         """Compute products in float64 from now on; return False if that is so already."""
-        return self.products.raise_precision()
+        if not self.products.raise_precision():
+            return False
+        self._f, self._image = self.products.exact(self.program.quadratic.weights(self._beta)), None
+        return True
 
     def advance(self, tol: float, violation: float, deadline: float) -> bool:
         """Take a step; return False if there is none."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.blas import dsymv, ssymv  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg.blas import dsymv, dsyrk, ssymv, ssyrk  # pyright: ignore[reportAttributeAccessIssue]
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
@@ -35,8 +35,8 @@ _ROWS = 1024
 _RIDGE = 1e-5
 # Products S_i K_ii, summed over the points, from which on float32 has too few digits for 1 + L' S L.
 _FLOAT32_SUM = 1e6
-# The change of S, in its sum, up to which a preconditioner serves another system.
-_DRIFT = 0.1
+# The factor of a change of S up to which a preconditioner serves another system.
+_DRIFT = 2.0
 
 
 class KernelProducts:
@@ -172,13 +172,14 @@ class _Preconditioner:
     """What preconditioners share: the S and the variables that they were made for."""
 
     def __init__(self, S: Array, free: Array):
-        self._all, self._free = S, free
-        self.S = S[free]
+        self._free, self.S = free, S[free]
 
     def serves(self, S: Array, free: Array) -> bool:
         """Whether a system with these S is close."""
-        same = np.array_equal(free, self._free)
-        return same and float(np.abs(S - self._all).sum()) <= _DRIFT * float(self._all.sum())
+        if not np.array_equal(free, self._free):
+            return False
+        S = S[free]
+        return bool((S <= _DRIFT * self.S).all() and (self.S <= _DRIFT * S).all())
 
 
 class _Dense(_Preconditioner):
@@ -209,7 +210,8 @@ class _LowRank(_Preconditioner):
         by_point = np.bincount(point, self.S, len(L))
         dtype = "float32" if float(by_point @ np.einsum("ij,ij->i", L, L)) <= _FLOAT32_SUM else "float64"
         scaled = L * np.sqrt(by_point)[:, None].astype(dtype)
-        G = (scaled.T @ scaled).astype("float64")
+        # L' S L by its lower triangle: the transpose of L by rows is what BLAS has by columns.
+        G = (ssyrk if dtype == "float32" else dsyrk)(1.0, scaled.T, lower=1).astype("float64")
         G[np.diag_indices(len(G))] += 1
         self._factor, _ = _factor(G)
 

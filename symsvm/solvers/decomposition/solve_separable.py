@@ -22,6 +22,7 @@ from symsvm._lib.interrupts import is_interrupt
 from symsvm.compiler.lifting import MEMORY
 from symsvm.objectives.separable_program import SeparableProgram
 from symsvm.solvers.convergence import ProgressBar, warn_not_converged
+from symsvm.solvers.decomposition.algorithm import SingleThreadedBlas
 from symsvm.solvers.decomposition.conjugate_newton import ConjugateNewton
 from symsvm.solvers.decomposition.diagnosis import diagnosis
 from symsvm.solvers.decomposition.dual_program import starting_point
@@ -85,7 +86,8 @@ def solve_separable(
     near = starting_point(program, None if start is None else getattr(start, "lam", start), factor)
     run = _Run(SeparableProgram(program, phi), matrix, seed, parameters, MEMORY if memory is None else memory)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
+        # Threads of BLAS would compete with Numba's.
+        with SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
             result = run.run(program.start(near), _Limits(tol, max_iter, time_limit, report), is_psd is not False)
     finally:
         if bar is not None:
@@ -197,9 +199,7 @@ class _Run:
             return True
         self._idle = 0
         while True:
-            if not method.is_exact:
-                method.confirm()
-            elif not method.raise_precision():
+            if not method.raise_precision():
                 if isinstance(method, SequentialQuadratic):
                     return False
                 self._method = method = SequentialQuadratic(self.program, *self._options, method.z)
