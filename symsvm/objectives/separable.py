@@ -17,10 +17,8 @@ __all__ = ["SeparableTerm"]
 _TINY = np.finfo("float64").tiny
 # Doublings of the distance from a bound at which a function that is not finite there is evaluated, at most.
 _DOUBLINGS = 64
-# Steps of the one-dimensional Newton method; of those that leave the bracket, every so many is a bisection.
-_STEPS, _BISECT = 200, 3
-# The part of the distance to an end of the bracket that is left by a Newton step that would pass it.
-_SHORTENED = 0.05
+# Steps of the one-dimensional Newton method, and those after which every second one is a bisection.
+_STEPS, _BISECT = 250, 20
 # The length of the last Newton step, relative to the distance to the bounds.
 _SHORT = 1e-8
 # Doublings of a bracket that has an infinite bound.
@@ -132,14 +130,15 @@ class SeparableTerm:
             low, high = np.where(g < 0, inner, low), np.where(g > 0, inner, high)
             h = self.evaluate("curvature", inner, lower, upper) + D
             with np.errstate(all="ignore"):
-                length = np.abs(g / h)
-                new = inner - g / h
-                near_end = np.where(g > 0, low + _SHORTENED * (inner - low), high - _SHORTENED * (high - inner))
-                near_bound = np.minimum(inner - lower, upper - inner)
+                newton = -g / h
             # The error of a Newton step is about the square of its length.
-            is_short = length <= np.maximum(_SHORT * near_bound, 2 * np.spacing(np.abs(inner)))
-            other = (low + high) / 2 if step % _BISECT == _BISECT - 1 else near_end
-            new = np.where((new > low) & (new < high), new, np.where(is_short, inner, other))
+            distance = np.minimum(inner - lower, upper - inner)
+            is_short = np.abs(newton) <= np.maximum(_SHORT * distance, 2 * np.spacing(np.abs(inner)))
+            new = _newton_point(inner, newton, distance, lower, upper)
+            is_between = (new > low) & (new < high)
+            if step >= _BISECT and step % 2:
+                is_between &= is_short
+            new = np.where(is_between, new, np.where(is_short, inner, low / 2 + high / 2))
             done |= (g == 0) | (high - low <= 2 * np.spacing(np.maximum(np.abs(low), np.abs(high))))
             v = np.where(done, v, new)
             done |= is_short
@@ -184,6 +183,18 @@ class SeparableTerm:
             self.evaluate("gradient", np.where(np.isfinite(lower), lower, middle), lower, upper),
             self.evaluate("gradient", np.where(np.isfinite(upper), upper, middle), lower, upper),
         )
+
+
+def _newton_point(v: Array, step: Array, distance: Array, lower: Array, upper: Array) -> Array:
+    """The end of a Newton step; of one that is long relative to the distance to the nearer bound, in its logarithm.
+
+    Next to a bound phi' is often a logarithm of the distance, on which Newton's method in the distance itself is slow.
+    """
+    is_lower = v - lower <= upper - v
+    with np.errstate(all="ignore"):
+        ratio = np.exp(np.clip(np.where(is_lower, step, -step) / distance, -600, 600))
+        by_logarithm = np.where(is_lower, lower + distance * ratio, upper - distance * ratio)
+    return np.where(np.isfinite(distance) & (np.abs(step) > 0.5 * distance), by_logarithm, v + step)
 
 
 def _middle(lower: Array, upper: Array) -> Array:

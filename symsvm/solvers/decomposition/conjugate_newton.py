@@ -33,6 +33,9 @@ __all__ = ["ConjugateNewton"]
 _SLOPE = 0.5
 # Trials of a line search, and the limits of what each leaves of a step.
 _TRIALS, _SHORTER, _LONGER = 40, 0.1, 0.5
+# A residual is outlying from so many times the median on; S_i K_ii of variables that others hardly move; points in a
+# sample of K_ii.
+_OUTLYING, _PINNED, _SAMPLE = 10.0, 0.1, 64
 # The part of tol that residuals may leave.
 _AIM = 0.3
 
@@ -53,6 +56,10 @@ class ConjugateNewton:
         self.program, self.products, self._parameters = program, products, parameters
         self._equations = NewtonEquations(program.quadratic, products, parameters, seed)
         self.z, self.has_progressed, self._b = start, True, np.zeros(len(program.quadratic.total))
+        some = np.unique(np.linspace(0, program.quadratic.m - 1, _SAMPLE).astype("int64"))
+        K = np.empty((len(some), len(some)))
+        products.matrix.block(some, some, K)
+        self._size = float(np.abs(np.diagonal(K)).mean())
         self.confirm()
 
     def confirm(self) -> None:
@@ -95,9 +102,15 @@ class ConjugateNewton:
         return True
 
     def _first(self, beta: Array, image: Array, S: Array) -> tuple[Array, Array]:
-        """The step of the variables at bounds, others moved in proportion to S to keep the totals; and its product."""
+        """A first step, with the totals kept in proportion to S, and its product: of variables that others hardly move.
+
+        These are at a bound, or so near to one that E is large; with beta off z, they would outweigh all others in r.
+        """
         qp = self.program.quadratic
-        x = np.where(S > 0, 0.0, image - beta)
+        d = image - beta
+        r = np.divide(np.abs(d), S, out=np.zeros(qp.n), where=S > 0)
+        outlying = (r > _OUTLYING * np.median(r[S > 0])) & (S * self._size <= _PINNED) if (S > 0).any() else S > 0
+        x = np.where((S == 0) | outlying, d, 0.0)
         if not x.any():
             return x, np.zeros(qp.m)
         groups = len(qp.total)

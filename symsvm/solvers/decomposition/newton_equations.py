@@ -112,7 +112,7 @@ class NewtonEquations:
         ----------
         r : the right-hand side less (K + E) x, (n,).
         S : 1 / E, (n,); 0 for variables that are fixed.
-        goal : the part of the residual, in the norm of M^-1, to leave.
+        goal : the part of the residual to leave, in the norm of M^-1.
         level : the largest difference between two residuals, less mu, to leave; the first one met ends.
         deadline : a time of `time.perf_counter` that ends the steps.
 
