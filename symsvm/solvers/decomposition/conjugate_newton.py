@@ -15,6 +15,7 @@ convergence needs. At the solution beta = z.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,8 @@ __all__ = ["ConjugateNewton"]
 _SLOPE = 0.5
 # Trials of a line search, and the limits of what each leaves of a step.
 _TRIALS, _SHORTER, _LONGER = 40, 0.1, 0.5
+# The part of a residual to leave, at least, and the factors by which it changes.
+_LEAST_FORCING, _STRICTER, _LOOSER = 1e-8, 0.1, 3.0
 # A residual is outlying from so many times the median on; S_i K_ii of variables that others hardly move; points in a
 # sample of K_ii.
 _OUTLYING, _PINNED, _SAMPLE = 10.0, 0.1, 64
@@ -60,6 +63,7 @@ class ConjugateNewton:
         K = np.empty((len(some), len(some)))
         products.matrix.block(some, some, K)
         self._size = float(np.abs(np.diagonal(K)).mean())
+        self._forcing = parameters.forcing
         self.confirm()
 
     def confirm(self) -> None:
@@ -84,22 +88,33 @@ class ConjugateNewton:
         image = self._image
         S = program.slopes(image)
         x, Kx = self._first(beta, image, S)
-        E = np.divide(1.0, S, out=np.zeros_like(S), where=S > 0)
-        r = np.where(S > 0, E * (image - beta - x) - Kx[qp.point], 0.0)
-        is_positive = True
-        if (S > 0).any():
-            goal = self._parameters.forcing
-            x, Kx, is_positive = self._equations.solve(r, S, Kx, x, goal, _AIM * tol, deadline)
-        if not is_positive or not x.any():
-            return False
-        step = self._search(x, Kx)
-        if step is None:
-            return False
+        while True:
+            x, Kx, is_positive = self._solve(x, Kx, S, tol, deadline)
+            if not is_positive or not x.any():
+                return False
+            step = self._search(x, Kx)
+            if step is not None:
+                break
+            if time.perf_counter() >= deadline or self._forcing <= _LEAST_FORCING:
+                return False
+            self._forcing *= _STRICTER  # the solution of the equations itself is a direction of descent
+        # Where steps are short, more accurate ones may be longer.
+        change = _STRICTER if step < 1.0 else _LOOSER
+        self._forcing = min(max(change * self._forcing, _LEAST_FORCING), self._parameters.forcing)
         self._beta, self._f = beta + step * x, f + step * Kx
         if step == 1.0:
             self._beta[S == 0] = image[S == 0]
         self._choose_point()
         return True
+
+    def _solve(self, x: Array, Kx: Array, S: Array, tol: float, deadline: float) -> tuple[Array, Array, bool]:
+        """Continue the solution of Newton's equations from x."""
+        if not (S > 0).any():
+            return x, Kx, True
+        assert self._image is not None
+        E = np.divide(1.0, S, out=np.zeros_like(S), where=S > 0)
+        r = np.where(S > 0, E * (self._image - self._beta - x) - Kx[self.program.quadratic.point], 0.0)
+        return self._equations.solve(r, S, Kx, x, self._forcing, _AIM * tol, deadline)
 
     def _first(self, beta: Array, image: Array, S: Array) -> tuple[Array, Array]:
         """A first step, with the totals kept in proportion to S, and its product: of variables that others hardly move.
@@ -128,6 +143,8 @@ class ConjugateNewton:
         sizes = np.abs(Kx) @ qp.weights(np.abs(beta) + np.abs(self._image))
         rounding = 8 * np.finfo("float64").eps * float(sizes)
         self.has_progressed = -first > rounding
+        if first > rounding:
+            return None
         for _ in range(_TRIALS):
             f = (self._f + length * Kx)[qp.point]
             image, b = program.balanced_minimisers(f, self._b, self._image)
