@@ -286,17 +286,24 @@ class SeparableProgram:
         gap = self.gap(Kz, z, bs)
         return Certificate(W, outside, violation, b, gap - W, -W, gap, status, tol)
 
-    def is_strictly_convex(self) -> bool:
-        """Whether the curvature E, sampled between the bounds, nowhere is far below its mean: minimisers are smooth.
+    def is_barrier(self) -> bool:
+        """Whether phi keeps variables off a bound, by an infinite gradient there, and is strictly convex.
+
+        Strictly convex means that the curvature E, sampled between the bounds, nowhere is far below its mean. Then the
+        minimisers are smooth functions of their linear terms.
 
         Returns
         -------
         bool
-            Whether it is; never for a function with a linear part.
+            Whether it is so for each variable whose bounds differ.
         """
         qp = self.quadratic
         movable = qp.upper > qp.lower
-        lower = np.where(np.isfinite(qp.lower), qp.lower, np.where(np.isfinite(qp.upper), qp.upper, 0.0) - 10.0)
-        upper = np.where(np.isfinite(qp.upper), qp.upper, np.maximum(lower, 0.0) + 10.0)
+        with np.errstate(all="ignore"):
+            ends = [np.isfinite(end) & ~np.isfinite(self.phi.gradient(end)) for end in (qp.lower, qp.upper)]
+        if not (ends[0] | ends[1])[movable].all():
+            return False
+        lower = np.where(np.isfinite(qp.lower), qp.lower, qp.upper - 10.0)
+        upper = np.where(np.isfinite(qp.upper), qp.upper, lower + 10.0)
         samples = np.array([self.curvature(lower + u * (upper - lower)) for u in _POSITIONS])[:, movable]
         return bool((samples.min(axis=0) > _LEAST_CURVATURE * samples.mean(axis=0)).all())

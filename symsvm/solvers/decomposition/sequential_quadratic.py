@@ -95,18 +95,25 @@ class SequentialQuadratic:
     def _search(self, d: Array, Kd: Array) -> float | None:
         """The length of a step along d, by the slope of the objective; None if it does not fall."""
 
+        qp = self.program.quadratic
+        F = self.program.gradient(self.Kz, self.z)
+        b, _ = qp.multipliers(F, self.z)
+        shift = b[qp.group] if len(b) else 0.0  # d sums to 0, up to rounding that b would enlarge
+
         def slope(length: float) -> float:
-            return float(d @ self.program.gradient(self.Kz + length * Kd, self.z + length * d))
+            return float(d @ (self.program.gradient(self.Kz + length * Kd, self.z + length * d) + shift))
 
         first = slope(0.0)
-        if not first < 0:
+        sizes = float(np.abs(d) @ (np.abs(self.Kz[qp.point]) + np.abs(F) + np.abs(shift)))
+        rounding = 8 * np.finfo("float64").eps * sizes
+        self.has_progressed = -first > rounding
+        if not d.any() or first > rounding:
             return None
-        sizes = float(np.abs(d) @ (np.abs(self.Kz[self.program.quadratic.point]) + np.abs(self.program.quadratic.p)))
-        self.has_progressed = -first > 8 * np.finfo("float64").eps * sizes
         low, high, length = 0.0, 1.0, 1.0
         for trial in range(_TRIALS):
             found = slope(length)
-            if found <= _SLOPE * -first and (trial == 0 or abs(found) <= -_ROOT_SLOPE * first):
+            goal = _SLOPE if trial == 0 else _ROOT_SLOPE
+            if found <= goal * abs(first) + rounding and (trial == 0 or abs(found) <= goal * abs(first) + rounding):
                 return length
             low, high = (length, high) if found <= 0 else (low, length)
             length = (low + high) / 2

@@ -2,8 +2,9 @@
 
     minimise 1/2 z.(K + D) z + p.z + sum_i phi_i(z_i)    subject to    lower <= z <= upper,    sum over g = total_g
 
-Two methods share the loop here. Where phi is strictly convex, as the entropy of kernel logistic regression is,
-`ConjugateNewton` is the fast one. `SequentialQuadratic` takes every other phi, and where the first ends.
+Two methods share the loop here. `ConjugateNewton` is for a strictly convex phi that keeps variables off their bounds,
+as the entropy of kernel logistic regression does: all variables are free. `SequentialQuadratic` is for every other phi,
+with many variables at bounds, and takes over where the first ends.
 
 References
 ----------
@@ -148,8 +149,7 @@ class _Run:
         """Iterate from a feasible point until a limit is reached."""
         began, self.z, self._Kz = time.perf_counter(), start, None
         try:
-            is_strict = may_be_convex and self.program.is_strictly_convex()
-            make = ConjugateNewton if is_strict else SequentialQuadratic
+            make = ConjugateNewton if may_be_convex and self.program.is_barrier() else SequentialQuadratic
             self._method = make(self.program, *self._options, start)
             stopped = self._iterate(limits, began)
         except (KeyboardInterrupt, SystemError) as error:
