@@ -14,7 +14,7 @@ from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.kernels import Kernel, Precomputed
 from symsvm.objectives import KernelDual, QuadraticProgram
 from symsvm.solvers import Decomposition, QuadraticProgramming, Solution, compile
-from symsvm.solvers.decomposition.dual_program import solve_dual
+from symsvm.solvers.decomposition.solve_problem import solve_dual
 from symsvm.solvers.registry import choose_solver
 
 if TYPE_CHECKING:

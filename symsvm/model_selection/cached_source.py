@@ -12,8 +12,8 @@ from symsvm.estimators.kernel_source import KernelSource
 from symsvm.kernels import Kernel
 from symsvm.objectives import KernelDual
 from symsvm.solvers import Decomposition
-from symsvm.solvers.decomposition.dual_program import solve_dual
 from symsvm.solvers.decomposition.parameters import DEFAULTS
+from symsvm.solvers.decomposition.solve_problem import solve_dual
 from symsvm.solvers.decomposition.working_set import WorkingSet, WorkingSetReuse, padded
 from symsvm.solvers.registry import choose_solver
 

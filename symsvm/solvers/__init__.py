@@ -6,7 +6,8 @@ algorithm has a file of its own. Solvers import objectives, the compiler and eva
 the estimators and everything above may import solvers.
 """
 
-from symsvm.solvers.decomposition.dual_program import Decomposition, path
+from symsvm.solvers.decomposition.dual_program import Decomposition
+from symsvm.solvers.decomposition.solve_problem import path
 from symsvm.solvers.first_order.accelerated_gradient import AcceleratedGradient
 from symsvm.solvers.first_order.adagrad import AdaGrad
 from symsvm.solvers.first_order.gradient_descent import GradientDescent

@@ -6,8 +6,9 @@
 estimators and the searches import it.
 """
 
-from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram, path, solve_dual
+from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram
 from symsvm.solvers.decomposition.one_vs_one import one_vs_one
 from symsvm.solvers.decomposition.parameters import Parameters
+from symsvm.solvers.decomposition.solve_problem import path, solve_dual
 
 __all__ = ["Decomposition", "DualProgram", "Parameters", "one_vs_one", "path", "solve_dual"]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
     from symsvm.solvers.solution import Info
 
-__all__ = ["Result", "decompose"]
+__all__ = ["Result", "SingleThreadedBlas", "decompose"]
 
 
 @dataclass(frozen=True)

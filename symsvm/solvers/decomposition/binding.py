@@ -80,7 +80,7 @@ def bind(
     smooth = _smooth(reading, values, change)
     is_proven = bool(is_psd) and smooth is None and bool((program.diagonal >= 0).all())
     is_convex = is_convex if is_convex is not None else is_proven or None
-    return KernelProblem(program, matrix, change, smooth, is_convex, is_proven, expand)
+    return KernelProblem(program, matrix, change, smooth, is_convex, is_proven, expand, memory)
 
 
 def program_of(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm.compiler.lifting import MEMORY
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.objectives import Certificate, QuadraticProgram
     from symsvm.objectives.separable import SeparableTerm
+    from symsvm.objectives.separable_program import SeparableProgram
 
 __all__ = ["KernelProblem", "VariableChange"]
 
@@ -62,25 +65,31 @@ class VariableChange:
         return np.concatenate([np.maximum(z, 0.0), np.minimum(z, 0.0)]) if self.is_split else z
 
     def certificate(
-        self, program: QuadraticProgram, Kz: Array, z: Array, *, tol: float, is_convex: bool | None
+        self,
+        program: QuadraticProgram | SeparableProgram,
+        Kz: Array,
+        z: Array,
+        *,
+        tol: float,
+        is_convex: bool | None,
     ) -> Certificate:
         """Return the certificate of z in the units of v."""
+        bounds: Any = getattr(program, "quadratic", program)
         found = program.certificate(Kz, z, tol=tol / self.violation, is_psd=is_convex)
         if self.violation == 1 and np.all(self.multiplier == 1):
             return found
         violation = self.violation * found.violation
-        if not len(program.total):  # the largest |dW/dv_i|, each with its own factor
-            F = np.abs(np.resize(self.factor if self.order is None else self.factor[self.order], len(z)))
-            F = F * program.gradient(Kz, z)
-            violation = max(
-                np.max(-F, where=z < program.upper, initial=0.0), np.max(F, where=z > program.lower, initial=0.0)
-            )
+        if not len(bounds.total):  # the largest |dW/dv_i|, each with its own factor
+            f = self.factor if self.order is None else self.factor[self.order]
+            g = np.abs(np.resize(f, len(z))) * program.gradient(Kz, z)
+            rising, falling = np.where(z < bounds.upper, -g, 0.0), np.where(z > bounds.lower, g, 0.0)
+            violation = max(0.0, float(rising.max()), float(falling.max()))
         status = found.status
         if status == "feasible" and violation <= tol:
             status = "optimal" if is_convex else "stationary"
         b: Any = None
         if found.b is not None:
-            b = self.multiplier * found.b
+            b = self.multiplier * np.atleast_1d(found.b)
             b = b if len(b) > 1 else float(b[0])
         outside = found.infeasibility / float(np.min(np.abs(self.multiplier), initial=1.0))
         return replace(found, violation=float(violation), b=b, status=status, tol=tol, infeasibility=outside)
@@ -107,6 +116,8 @@ class KernelProblem:
     expand : callable or None
         The function of (rows, coefficients of the points) that returns sum_j H(r, r_j) beta_j for other rows r; None
         where H is given as a whole.
+    memory : int
+        Bytes that K may take where a solver stores it.
     """
 
     program: QuadraticProgram
@@ -116,6 +127,7 @@ class KernelProblem:
     is_convex: bool | None = None
     is_proven: bool = False
     expand: Callable[[tuple, Array], Array] | None = None
+    memory: int = MEMORY
 
     def value(self, v: Array) -> float:
         """Return W(v)."""

@@ -10,7 +10,7 @@ import numpy as np
 from symsvm._lib.validation import points
 from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
-from symsvm.solvers.decomposition.dual_program import solve_dual
+from symsvm.solvers.decomposition.solve_problem import solve_dual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

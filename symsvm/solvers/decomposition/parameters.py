@@ -51,6 +51,14 @@ class Parameters:
         Multiplications for the refinement of the free variables.
     refine_rounds, refine_steps : int
         Rounds of refinement, each with another set of free variables; and Newton's steps in a round.
+    landmarks : int
+        Columns of K in the preconditioner of Newton's equations, for a program with a separable term.
+    newton_dense : int
+        Free variables up to which these equations are solved by a factorisation.
+    cg_steps : int
+        Steps of conjugate gradients in one system, at most.
+    forcing : float
+        The part of the residual that conjugate gradients leave.
     rounding : float
         A violation that is rounding, as a part of the size of what cancels in the gradient.
     """
@@ -77,6 +85,10 @@ class Parameters:
     refine_cost: float = 2**26
     refine_rounds: int = 16
     refine_steps: int = 6
+    landmarks: int = 512
+    newton_dense: int = 1024
+    cg_steps: int = 500
+    forcing: float = 0.1
     rounding: float = 1e-13
 
 

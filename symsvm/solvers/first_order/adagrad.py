@@ -64,9 +64,9 @@ class AdaGrad(Solver):
     --------
     >>> from symsvm import Objective, compile
     >>> lam = pt.vector("lam")
-    >>> objective = Objective(abs(lam - np.array([3.0, 0.5])).sum(), lam, upper=2.0, is_convex=True)
-    >>> solution = compile(objective, AdaGrad(average=True), mode="FAST_COMPILE").run([0.0, 0.0], max_iter=1000)
-    >>> solution.w.round(2).tolist()
+    >>> objective = Objective(((lam - np.array([3.0, 0.5])) ** 2).sum(), lam, upper=2.0, is_convex=True)
+    >>> solution = compile(objective, AdaGrad(), mode="FAST_COMPILE").run([0.0, 0.0])
+    >>> solution.lam.round(2).tolist()
     [2.0, 0.5]
     """
 

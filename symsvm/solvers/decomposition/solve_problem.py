@@ -1,0 +1,235 @@
+"""The solution of a `KernelProblem`, and paths over many programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.objectives import KernelDual
+from symsvm.objectives.separable_program import SeparableProgram
+from symsvm.solvers.convergence import ProgressBar, warn_not_converged
+from symsvm.solvers.decomposition.algorithm import decompose
+from symsvm.solvers.decomposition.diagnosis import diagnosis
+from symsvm.solvers.decomposition.kernel_problem import KernelProblem, VariableChange
+from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
+from symsvm.solvers.decomposition.separable_descent import minimise_separable
+from symsvm.solvers.decomposition.working_set import WorkingSetReuse
+from symsvm.solvers.program import check_run_arguments
+from symsvm.solvers.solution import Solution, collect_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import ArrayLike
+
+    from symsvm._lib.types import Array, Points
+    from symsvm.evaluation.kernel_matrix import KernelMatrix
+    from symsvm.kernels import Kernel
+    from symsvm.objectives import QuadraticProgram
+    from symsvm.solvers.solution import Info
+
+__all__ = ["path", "solve_dual", "solve_problem", "starting_point"]
+
+
+def solve_dual(
+    program: QuadraticProgram, matrix: KernelMatrix, *, is_psd: bool | None = None, **options: Any
+) -> Solution:
+    """Solve a `QuadraticProgram` over the kernel matrix of its points; `Solution.z` are its variables.
+
+    Parameters
+    ----------
+    program : QuadraticProgram
+        The problem.
+    matrix : KernelMatrix
+        The matrix between its points.
+    is_psd : bool, optional
+        Whether K is positive semi-definite; only then can a point be called optimal and not just stationary.
+    **options : object
+        Those of `solve_problem`.
+
+    Returns
+    -------
+    Solution
+        The last point, with its certificate.
+    """
+    return solve_problem(KernelProblem(program, matrix, is_convex=is_psd), kind="z", **options)
+
+
+def solve_problem(
+    problem: KernelProblem,
+    *,
+    kind: str = "lam",
+    start: ArrayLike | Solution | None = None,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[Info], object] | None = None,
+    verbose: int = 0,
+    seed: int = 0,
+    pairs: str | None = None,
+    parameters: Parameters = DEFAULTS,
+    reuse: WorkingSetReuse | None = None,
+) -> Solution:
+    """Solve a `KernelProblem`.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+        The problem.
+    kind : {"lam", "z"}
+        What the objective's variable is.
+    start : array_like or Solution, optional
+        See `DualProgram.run`.
+    tol : float
+        The largest KKT violation to accept, as LIBSVM defines it, in float64.
+    max_iter, time_limit : int, float, optional
+        The most outer iterations and the most seconds; each returns the point reached, which is feasible, with a
+        ConvergenceWarning that says what makes the problem hard.
+    callback : callable, optional
+        A function of an `Info`; a true return value stops the run.
+    verbose : int
+        1 draws a bar with violation, gap and support vectors on a terminal.
+    seed, pairs, parameters
+        See `Decomposition`.
+    reuse : WorkingSetReuse, optional
+        Hands the working set from one program to the next over the same points.
+
+    Returns
+    -------
+    Solution
+        The last point, with its certificate.
+    """
+    tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
+    program, matrix, change = problem.program, problem.matrix, problem.change
+    bar = ProgressBar(tol) if verbose else None
+
+    def report(info):
+        info = info if change.violation == 1 else replace(info, violation=change.violation * info.violation)
+        if bar is not None:
+            bar.show(info)
+        return callback is not None and callback(info)
+
+    tol_z, near = tol / change.violation, starting_point(program, start, change)
+    options = {"tol": tol_z, "max_iter": max_iter, "time_limit": time_limit, "callback": report, "seed": seed}
+    options["parameters"] = parameters
+    whole: Any = program if problem.smooth is None else SeparableProgram(program, problem.smooth)
+    try:
+        if problem.smooth is None:
+            result = decompose(program, matrix, start=near, pairs=pairs, reuse=reuse, **options)
+        else:
+            options |= {"memory": problem.memory, "may_be_convex": problem.is_convex is not False}
+            result = minimise_separable(whole, matrix, program.start(near), **options)
+    finally:
+        if bar is not None:
+            bar.close()
+    z = program.snap_to_bounds(result.z) if problem.smooth is None else result.z
+
+    def certify():
+        """Certify z from the data alone; only the rows of support vectors are computed."""
+        beta = program.weights(z)
+        support, Kz = np.flatnonzero(beta), np.zeros(program.m)
+        matrix.product(beta[support], None, support, Kz, exact=True)
+        return change.certificate(whole, Kz, z, tol=tol, is_convex=problem.is_convex)
+
+    b, violation = whole.multipliers(whole.gradient(result.Kz, z), z)
+    if result.stopped != "tol":
+        was_tried = result.stopped != "interrupt" or result.n_iter > 0
+        trouble = diagnosis(program, matrix, problem.is_convex, z, tol_z) if was_tried else []
+        advice = [sentence[0].upper() + sentence[1:] for sentence in trouble]
+        reached = f"a violation of {change.violation * violation:.2g}, above tol={tol:g}"
+        warn_not_converged(result.stopped, result.n_iter, reached, advice)
+    v, trace = change.to_variable(z), collect_trace(result.trace)
+    if change.violation != 1:
+        trace["violation"] = change.violation * trace["violation"]
+    expand = _expansion(problem, z, b) if problem.expand is not None else None
+    b = change.multiplier * b
+    b = (b if len(b) > 1 else float(b[0])) if len(b) else None
+    return Solution(v, b, v, result.stopped, result.n_iter, trace, certify, kind, program, z, expand)
+
+
+def _expansion(problem: KernelProblem, z: Array, b: Array) -> Callable[..., Array]:
+    """The decision function over other rows: K z + b there, in the units of the objective."""
+    beta, root = problem.program.weights(z), problem.change.root
+    offset = float(np.mean(b)) if len(b) else 0.0
+
+    def decide(*rows):
+        assert problem.expand is not None
+        return (problem.expand(rows, beta) + offset) / root
+
+    return decide
+
+
+def path(
+    X: ArrayLike | Points, kernel: Kernel, programs: Iterable[QuadraticProgram], **options: Any
+) -> Iterator[Solution]:
+    """Solve one `QuadraticProgram` after another over the same points, each from the last solution, as a path over C.
+
+    The kernel values of a working set are reused by the next program.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (m, d)
+        The points.
+    kernel : Kernel
+        The kernel.
+    programs : iterable of QuadraticProgram
+        The programs.
+    **options : dict
+        Those of `Program.run`: tol, max_iter, time_limit, callback, verbose; and those of `Decomposition`: seed, pairs,
+        parameters.
+
+    Yields
+    ------
+    Solution
+        The solution of each program.
+
+    Examples
+    --------
+    >>> from symsvm.kernels import RBF
+    >>> from symsvm.objectives import QuadraticProgram
+    >>> X, y = np.array([[-1.0], [0.5], [2.0], [2.2]]), np.array([-1.0, 1.0, 1.0, -1.0])
+    >>> [round(s.W, 3) for s in path(X, RBF(1.0), [QuadraticProgram.c_svc(y, C) for C in (0.1, 1.0, 10.0)])]
+    [-0.392, -3.221, -18.52]
+    """
+    matrix, reuse, last = None, WorkingSetReuse(), None
+    for program in programs:
+        if matrix is None:
+            matrix = LocalKernelMatrix(kernel, KernelDual(program, X, kernel).X)
+        last = solve_dual(program, matrix, start=last, is_psd=kernel.is_psd, reuse=reuse, **options)
+        yield last
+
+
+def starting_point(program: QuadraticProgram, start: Any, change: VariableChange) -> Array | None:
+    """The z to begin near, from a value of the variable or a solution, for fewer points or for other bounds."""
+    if start is None:
+        return None
+    old = getattr(start, "program", None)
+    v = np.asarray(getattr(start, "point", start), dtype="float64")
+    n = program.m if change.is_split else program.n
+    copies = n // program.m
+    if v.ndim != 1 or len(v) % copies or len(v) > n or not np.isfinite(v).all():
+        raise ValueError(f"start must be a finite vector of at most {n} numbers, got the shape {v.shape}.")
+    m = len(v) // copies
+    here = np.concatenate([np.arange(m) + k * program.m for k in range(copies)])
+    full = np.zeros(n)
+    full[here] = v
+    z = change.to_program(full)
+    if old is not None and old.n == len(v):
+        z *= _ratio(old, program, here)
+    return z
+
+
+def _ratio(old: QuadraticProgram, new: QuadraticProgram, here: Array) -> float:
+    """The factor between all bounds of two programs, or between all 1 / D, for z to grow with C; 1 if there is none."""
+    before, now = np.concatenate([old.lower, old.upper]), np.concatenate([new.lower[here], new.upper[here]])
+    used = (before != 0) & np.isfinite(before)
+    if not used.any():  # squared losses: D = 1 / (2 C)
+        before, now = new.diagonal[here], old.diagonal
+        used = before > 0
+    if not used.any() or not np.isfinite(now[used]).all():
+        return 1.0
+    ratios = now[used] / before[used]
+    return float(ratios[0]) if np.ptp(ratios) <= 1e-12 * abs(ratios[0]) else 1.0
