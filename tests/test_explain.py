@@ -28,13 +28,13 @@ from symsvm import (
     pair_kernel,
     sum_over,
 )
-from symsvm.compiler.functions import function, value_and_grad
+from symsvm.compiler.functions import value_and_grad
 from symsvm.compiler.lifting import PASSES, lift, stages, tile
 from symsvm.explanation.formula import Formula
 from symsvm.explanation.graph_reader import GraphReader
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import QuadraticProgram, dual
-from symsvm.objectives.machine_dual import MachineDual
+from symsvm.objectives.machine_duals import c_svc_dual, nu_svc_dual, nu_svr_dual, one_class_dual, svr_dual
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
 
@@ -77,62 +77,69 @@ def test_csvc():
     assert "not compiled yet" in step.replace("\n ", "")
 
 
+# name -> (the program of labels, the dual in symbols, the values of its inputs but X).
 MACHINES = {
-    "csvc": (lambda y: (QuadraticProgram.c_svc(y, 2.0), MachineDual.c_svc(RBF(0.5), 2.0))),
+    "csvc": (lambda y: QuadraticProgram.c_svc(y, 2.0), c_svc_dual(RBF(0.5)), {"C": 2.0}),
     "csvc without intercept": (
-        lambda y: (QuadraticProgram.c_svc(y, 2.0, intercept=False), MachineDual.c_svc(RBF(0.5), 2.0, intercept=False))
+        lambda y: QuadraticProgram.c_svc(y, 2.0, intercept=False),
+        *(c_svc_dual(RBF(0.5), intercept=False), {"C": 2.0}),
     ),
-    "nu_svc": (lambda y: (QuadraticProgram.nu_svc(y, 0.4), MachineDual.nu_svc(RBF(0.5), 0.4))),
-    "svr": (lambda y: (QuadraticProgram.svr(y, 2.0, 0.1), MachineDual.svr(RBF(0.5), 2.0, 0.1))),
+    "nu_svc": (lambda y: QuadraticProgram.nu_svc(y, 0.4), nu_svc_dual(RBF(0.5)), {"weight": 1.0, "nu": 0.4}),
+    "svr": (lambda y: QuadraticProgram.svr(y, 2.0, 0.1), svr_dual(RBF(0.5)), {"C": 2.0, "epsilon": 0.1}),
     "svr without intercept": (
-        lambda y: (
-            QuadraticProgram.svr(y, 2.0, 0.1, intercept=False),
-            MachineDual.svr(RBF(0.5), 2.0, 0.1, intercept=False),
-        )
+        lambda y: QuadraticProgram.svr(y, 2.0, 0.1, intercept=False),
+        *(svr_dual(RBF(0.5), intercept=False), {"C": 2.0, "epsilon": 0.1}),
     ),
-    "nu_svr": (lambda y: (QuadraticProgram.nu_svr(y, 2.0, 0.4), MachineDual.nu_svr(RBF(0.5), 2.0, 0.4))),
-    "one_class": (lambda y: (QuadraticProgram.one_class(np.ones(len(y)), 0.4), MachineDual.one_class(RBF(0.5), 0.4))),
+    "nu_svr": (lambda y: QuadraticProgram.nu_svr(y, 2.0, 0.4), nu_svr_dual(RBF(0.5)), {"C": 2.0, "nu": 0.4}),
+    "one_class": (
+        lambda y: QuadraticProgram.one_class(np.ones(len(y)), 0.4),
+        *(one_class_dual(RBF(0.5)), {"weight": 1.0, "nu": 0.4}),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_symbolic_duals_equal_the_solved_programs(name):
-    """W and the sums of the equalities at a point, and the bounds, are those of the program of the estimator."""
+def test_symbolic_duals_are_read_as_their_programs(name):
+    """The program that is read from W and its constraints is the one that the constructor makes."""
     problem = overlapping()
-    program, objective = MACHINES[name](problem.y)
-    signs = problem.y if "svc" in name else np.repeat([1.0, -1.0], program.m)[: program.n]  # z = signs * lam
-    z = program.start() + 0.1 * np.random.default_rng(0).normal(size=program.n)
-    beta = program.weights(z)
-    K = RBF(0.5)(problem.X, problem.X).eval(mode="FAST_COMPILE")
-    given = {"lam": signs * z, "X": problem.X, "y": problem.y}
-    a, c = objective.equality or (pt.zeros((0, 1)), pt.zeros(0))
-    outputs = [*lift([objective.value]), pt.atleast_2d(a), pt.atleast_1d(c)]
-    inputs = [v for v in leaves([*outputs, objective.variable])[0] if v.name in given]
-    W, A, totals = function(inputs, outputs, mode="FAST_COMPILE")(*(given[v.name] for v in inputs))
-    assert W == pytest.approx(program.value(K @ beta, z), rel=1e-12)
-    ends = np.sort([signs * program.lower, signs * program.upper], axis=0)
-    np.testing.assert_array_equal(ends, np.broadcast_to([[0.0], [objective.upper.data]], ends.shape))
-    sums = [abs(z[program.group == g].sum() - total) for g, total in enumerate(program.total)]
-    np.testing.assert_allclose(np.abs(A @ (signs * z) - totals) if len(totals) else [], sums, atol=1e-12)
+    make, objective, values = MACHINES[name]
+    expected, m = make(problem.y), len(problem.y)
+    data = {k: np.full(m, v) if k in ("C", "weight") else v for k, v in values.items()}
+    found = compile(objective, "auto").quadratic_program(m, y=problem.y, **data)
+    for field in ("p", "lower", "upper", "m", "group", "total", "diagonal", "constant"):
+        np.testing.assert_array_equal(getattr(found, field), getattr(expected, field), err_msg=field)
 
 
 def test_estimators_show_their_dual():
     text = explain(SVR(kernel=RBF(0.5), C=3.0))
-    assert text.startswith("SVR(W of lam = (alpha, alpha'), 0 <= lam <= 3, sum of alpha = sum of alpha')\n")
     assert "W = epsilon * sum(lam) - sum(y * u) + 0.5 * sum over the rows (a_i of u, x_i) of\n" in text
+    assert "  W = s/2 sum_ij q_i q_j H_ij + sum_i (p_i lam_i), q_i = lam[:len(y)]_i - lam[len(y):]_i\n" in text
+    assert "proves it symmetric and positive semi-definite. 'auto' takes Decomposition." in " ".join(text.split())
     drawn = " ".join(ElementTree.fromstring(explain(SVR(kernel=RBF(0.5)), format="svg")).itertext())
     assert "W = epsilon * sum(lam) - sum(y * u) + 0.5 * f" in re.sub(r"\s+", " ", drawn)
-    assert "  grad W = epsilon + place(y - Kq, [len(y):]) + place(-y + Kq, [:len(y)])\n" in text
+    assert "  grad W = epsilon + place(-y + Kq, [:len(y)]) + place(y - Kq, [len(y):])\n" in text
     assert "  q = lam[:len(y)] - lam[len(y):]\n" in text
-    assert "grad W = place(y - Kq, [len(y):]) + place(-y + Kq, [:len(y)])" in explain(NuSVR(kernel=RBF(0.5)))
+    assert "grad W = place(-y + Kq, [:len(y)]) + place(y - Kq, [len(y):])" in explain(NuSVR(kernel=RBF(0.5)))
     embedded = explain(SVC(kernel=RBF(0.5), penalize_intercept=True))
-    assert "CSVC(W of lam, 0 <= lam <= 1)\n" in embedded
+    assert "Objective(W of lam, 0 <= lam <= C)\n" in embedded
     assert "/ (2 * sigma**2)) + c)\n" in embedded
-    assert repr(NuSVC(kernel=RBF(0.5), nu=0.2).objective_).endswith("sum of lam over each class = 0.1 m)")
+    assert "nu" in {v.name for v in leaves(NuSVC(kernel=RBF(0.5)).objective_.bounds)[0]}
     estimator = OneClassSVM()
     with pytest.raises(AttributeError, match="fit first, or give a Kernel object"):
         estimator.explain()
-    assert repr(estimator.fit(overlapping().X).objective_).endswith("sum of lam = 0.5 m)")
+    fitted = estimator.fit(overlapping().X).explain()
+    assert "Last fit\n  1 problem solved by Decomposition, stopped: 1 by tol\n" in fitted
+    assert "rows of the kernel matrix computed" in fitted
+
+
+def test_what_is_not_read_says_why():
+    lam, X = pt.dvector("lam"), pt.dmatrix("X")
+    W = lam @ RBF(1.0)(X) @ lam + pt.maximum(lam, 1.0).sum()
+    assert "Not as a sum over pairs and points: maximum of lam is not smooth. 'auto' takes" in explain(
+        Objective(W, lam)
+    )
+    rows = (np.array([[1.0, 1.0], [1.0, -1.0]]), np.zeros(2))
+    assert "Its constraints are not sums over groups" in explain(Objective((lam**2).sum(), lam, equality=rows))
 
 
 def test_a_custom_objective():

@@ -22,7 +22,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm._lib.compat import jax_mode, numba_mode
-from symsvm.compiler.lifting import lift
+from symsvm.compiler.lifting import WRONG_REWRITES, lift
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
 
@@ -188,6 +188,7 @@ def _compile(inputs, outputs, mode):
                 "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
+        mode = mode.excluding(*WRONG_REWRITES)
         compile_graphs = pytensor.function  # pyright: ignore[reportPrivateImportUsage]
         return compile_graphs(inputs, outputs, mode=mode, on_unused_input="ignore")
 

@@ -26,6 +26,7 @@ from symsvm.explanation.execution_plan import (
 )
 from symsvm.explanation.formula import Formula, Term
 from symsvm.explanation.graph_reader import GraphReader
+from symsvm.explanation.reading_report import describe_fit, describe_reading
 from symsvm.graphs.structure import leaves
 from symsvm.kernels import Kernel
 from symsvm.objectives import Objective
@@ -46,6 +47,8 @@ class ExplanationReport:
     ----------
     problem : str
         The objective with its feasible set.
+    read, fit : tuple of str
+        Lines about how W is read as a sum over pairs and points, and about the last fit of an estimator.
     equations : dict
         The numbers and titles of the equations that it implements.
     written, drawn : Formula
@@ -65,6 +68,8 @@ class ExplanationReport:
     """
 
     problem: str
+    read: tuple[str, ...]
+    fit: tuple[str, ...]
     equations: dict[int | str, str]
     written: Formula
     drawn: Formula
@@ -108,6 +113,8 @@ def make_report(x: Any) -> ExplanationReport:
     stored = {running.names[t]: describe_array(c, plan, mode) for c, t in hoisted.items() if t in running.names}
     return ExplanationReport(
         problem=repr(objective),
+        read=tuple(describe_reading(objective)),
+        fit=tuple(describe_fit(getattr(x, "solutions_", ()))),
         equations=_find_equations(x, objective, program, getattr(program, "solver", None)),
         written=written,
         drawn=drawn,

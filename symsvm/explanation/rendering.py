@@ -37,6 +37,8 @@ def render_text(report: ExplanationReport) -> str:
     sections = [
         [report.problem, *equations],
         ["As written", *map(_indent_line, report.written.lines)],
+        ["Read as", *(_wrap_text(line, "      ", "  ") for line in report.read)] if report.read else [],
+        ["Last fit", *(_wrap_text(line, "      ", "  ") for line in report.fit)] if report.fit else [],
         ["Passes, and how many nodes each replaced", *fired, _wrap_text(f"not used: {unused}", "    ", "  ")],
         [_wrap_text(note, "") for note in report.notes],
         *([title, *_lines_of(report, when)] for when, title in _TITLES.items() if when in report.when.values()),

@@ -192,7 +192,8 @@ def retype(
 
     def other(v):
         if v not in known:
-            if not v.dtype.startswith("float") or v.dtype == dtype:
+            found = getattr(v, "dtype", "")  # an axis may be None
+            if not found.startswith("float") or found == dtype:
                 known[v] = v
             elif isinstance(v, Constant):
                 known[v] = pt.constant(v.data.astype(dtype))

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symsvm._lib.validation import number
-from symsvm.objectives.argument_checks import (
-    ATTAINABLE,
-    as_class_nu,
-    as_labels,
-    as_nu,
-    as_penalties,
-    as_targets,
-    as_tube,
-    as_weights,
-)
+from symsvm.objectives import argument_checks as checks
 from symsvm.objectives.certificate import Certificate, find_status, rounding_error
 
 if TYPE_CHECKING:
@@ -91,7 +82,7 @@ class QuadraticProgram:
         >>> program.lower.tolist(), program.upper.tolist()
         ([0.0, -2.0], [2.0, 0.0])
         """
-        y = as_labels(y)
+        y = checks.as_labels(y)
         most, diagonal = _slacks(C, len(y), squared)
         return _program(-y, y, most, diagonal=diagonal, intercept=intercept)
 
@@ -118,8 +109,8 @@ class QuadraticProgram:
         QuadraticProgram
             The program.
         """
-        y = as_targets(y)
-        as_tube(epsilon)
+        y = checks.as_targets(y)
+        checks.as_tube(epsilon)
         most, diagonal = _slacks(C, len(y), squared)
         p, sign = np.concatenate([epsilon - y, -epsilon - y]), np.repeat([1, -1], len(y))
         diagonal = np.tile(diagonal, 2)
@@ -141,8 +132,8 @@ class QuadraticProgram:
         QuadraticProgram
             The program.
         """
-        weights = as_weights(weights, len(np.asarray(weights)))
-        return _program(np.zeros(len(weights)), 1, weights, total=(as_nu(nu) * weights.sum(),))
+        weights = checks.as_weights(weights, len(np.asarray(weights)))
+        return _program(np.zeros(len(weights)), 1, weights, total=(checks.as_nu(nu) * weights.sum(),))
 
     @classmethod
     def nu_svc(cls, y: ArrayLike, nu: float, weights: ArrayLike | None = None) -> QuadraticProgram:
@@ -162,9 +153,9 @@ class QuadraticProgram:
         QuadraticProgram
             The program.
         """
-        y = as_labels(y)
-        weights = as_weights(weights, len(y))
-        half = as_class_nu(nu, y, weights) * weights.sum() / 2
+        y = checks.as_labels(y)
+        weights = checks.as_weights(weights, len(y))
+        half = checks.as_class_nu(nu, y, weights) * weights.sum() / 2
         return _program(np.zeros(len(y)), y, weights, group=np.where(y > 0, 0, 1), total=(half, -half))
 
     @classmethod
@@ -185,9 +176,9 @@ class QuadraticProgram:
         QuadraticProgram
             The program.
         """
-        y = as_targets(y)
-        most = number(C, "C", positive=True) * as_weights(weights, len(y))
-        half, group = as_nu(nu) * most.sum() / 2, np.repeat([0, 1], len(y))
+        y = checks.as_targets(y)
+        most = number(C, "C", positive=True) * checks.as_weights(weights, len(y))
+        half, group = checks.as_nu(nu) * most.sum() / 2, np.repeat([0, 1], len(y))
         return _program(np.tile(-y, 2), 1 - 2 * group, np.tile(most, 2), m=len(y), group=group, total=(half, -half))
 
     @property
@@ -246,7 +237,7 @@ class QuadraticProgram:
             room = np.minimum(np.abs(bound[members] - z[members]), abs(missing))
             filled = np.cumsum(room)
             share = np.clip(abs(missing) - (filled - room), 0, room)
-            if len(members) == 0 or filled[-1] < abs(missing) * (1 - ATTAINABLE):
+            if len(members) == 0 or filled[-1] < abs(missing) * (1 - checks.ATTAINABLE):
                 raise ValueError(f"no point is feasible: the bounds do not allow the total {total:g}.")
             z[members] += np.sign(missing) * share
         return np.clip(z, self.lower, self.upper)
@@ -448,7 +439,7 @@ def _program(
 
 def _slacks(C: ArrayLike, m: int, squared: bool) -> tuple[Array, Array]:
     """Return the upper bounds and the diagonal for slacks that cost C xi or C xi^2."""
-    C = as_penalties(C, m)
+    C = checks.as_penalties(C, m)
     if not squared:
         return C, np.zeros(m)
     with np.errstate(divide="ignore"):

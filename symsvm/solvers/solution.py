@@ -144,7 +144,7 @@ class Solution:
         Returns
         -------
         ndarray
-            f, one value for each row.
+            The values of f, one for each row.
         """
         if self.expand is None:
             raise TypeError("a decision function needs a solution over a kernel: solve with 'decomposition'.")

@@ -74,7 +74,6 @@ class PairExpression:
         self._forms: dict[tuple[bool, str], KernelForm | None] = {}
         self._parts: dict[Any, Any] = {}
         self._functions: dict[Any, Callable] = {}
-        self._psd: tuple[Any, Any] | None = None
 
     @classmethod
     def of_kernel(cls, kernel: Kernel) -> PairExpression:
@@ -121,14 +120,21 @@ class PairExpression:
         bool or None
             True, or None where nothing is known.
         """
-        if self._psd is None:
-            (canonical,) = canonicalize([self.matrix], clone=True)
-            conditions = psd_conditions(canonical, self.rows, self.columns)
-            self._psd = None if conditions is None else function(self.numbers, conditions, mode=PLAIN), conditions
-        compiled, conditions = self._psd
-        if compiled is None:
+        if self._psd_conditions is None:
             return None
-        return True if all(np.all(value >= 0) for value in compiled(*values)) else None
+        return True if all(np.all(value >= 0) for value in self._psd_conditions(*values)) else None
+
+    @property
+    def has_psd_proof(self) -> bool:
+        """Whether some numbers make the expression a proof that every matrix is positive semi-definite."""
+        return self._psd_conditions is not None
+
+    @functools.cached_property
+    def _psd_conditions(self) -> Callable | None:
+        """The function of the numbers whose values must be at least 0, None without a proof."""
+        (canonical,) = canonicalize([self.matrix], clone=True)
+        conditions = psd_conditions(canonical, self.rows, self.columns)
+        return None if conditions is None else function(self.numbers, conditions, mode=PLAIN)
 
     def form(self, *, centred: bool, dtype: str = "float64") -> KernelForm | None:
         """The form in which tiles are computed, None if there is none; centred points keep more digits."""

@@ -18,7 +18,7 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.rewriting.basic import register_canonicalize
 
 from symsvm.compiler.rewrites.products import factors
-from symsvm.graphs.structure import is_elemwise, select_axes
+from symsvm.graphs.structure import is_elemwise, select_axes, varying_axes
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Graph
@@ -128,7 +128,7 @@ class _ExpressionNumbers:
             data = np.swapaxes(data, 0, 1) if swap else data
             return "constant", str(data.dtype), data.shape, data.tobytes()
         if node is None:
-            return "input", variable, swap
+            return "input", variable, swap and bool(varying_axes(variable))
         op = node.op
         if isinstance(op, Elemwise):
             return op.scalar_op, *self._parts(node, swap)
