@@ -19,7 +19,7 @@ _TINY = np.finfo("float64").tiny
 _DOUBLINGS = 64
 # Steps of the one-dimensional Newton method, and those after which every second one is a bisection.
 _STEPS, _BISECT = 250, 20
-# The length of the last Newton step, relative to the distance to the bounds.
+# The length of the last Newton step, relative to the distance to the bounds, or to the variable without any.
 _SHORT = 1e-8
 # Doublings of a bracket that has an infinite bound.
 _EXPANSIONS = 400
@@ -35,8 +35,8 @@ class SeparableTerm:
     Parameters
     ----------
     value, gradient, curvature : callable
-        Functions of z (n,) that return phi_i(z_i), phi_i'(z_i) and phi_i''(z_i) as arrays (n,) of float64. At a bound
-        they may return infinity or NaN: the limit from inside is then taken.
+        Functions of z (n,) that return phi_i(z_i), phi_i'(z_i) and phi_i''(z_i) as new arrays (n,) of float64. At a
+        bound they may return infinity or NaN: the limit from inside is then taken.
 
     Examples
     --------
@@ -133,7 +133,8 @@ class SeparableTerm:
                 newton = -g / h
             # The error of a Newton step is about the square of its length.
             distance = np.minimum(inner - lower, upper - inner)
-            is_short = np.abs(newton) <= np.maximum(_SHORT * distance, 2 * np.spacing(np.abs(inner)))
+            size = np.where(np.isfinite(distance), distance, np.abs(inner))
+            is_short = np.abs(newton) <= np.maximum(_SHORT * size, 2 * np.spacing(np.abs(inner)))
             new = _newton_point(inner, newton, distance, lower, upper)
             is_between = (new > low) & (new < high)
             if step >= _BISECT and step % 2:

@@ -175,9 +175,9 @@ class SeparableProgram:
         if not groups:
             return self.minimisers(f, near), b
         b, low, high = b.copy(), np.full(groups, -np.inf), np.full(groups, np.inf)
-        z, reach = near, np.maximum(1.0, np.abs(b))
-        for _ in range(_BALANCE_STEPS):
-            z = self.minimisers(f + b[qp.group], z)
+        z, S, reach = self.minimisers(f + b[qp.group], near), np.zeros(qp.n), np.maximum(1.0, np.abs(b))
+        for step in range(_BALANCE_STEPS):
+            z = self.minimisers(f + b[qp.group], z) if step else z
             excess = np.bincount(qp.group, z, groups) - qp.total
             low, high = np.where(excess > 0, b, low), np.where(excess < 0, b, high)
             S = self.slopes(z)

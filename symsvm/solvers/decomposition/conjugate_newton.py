@@ -36,9 +36,8 @@ _SLOPE = 0.5
 _TRIALS, _SHORTER, _LONGER = 40, 0.1, 0.5
 # The part of a residual to leave, at least, and the factors by which it changes.
 _LEAST_FORCING, _STRICTER, _LOOSER = 1e-8, 0.1, 3.0
-# A residual is outlying from so many times the median on; S_i K_ii of variables that others hardly move; points in a
-# sample of K_ii.
-_OUTLYING, _PINNED, _SAMPLE = 10.0, 0.1, 64
+# A residual is outlying from so many times the median on; S_i K_ii of variables that others hardly move.
+_OUTLYING, _PINNED = 10.0, 0.1
 # The part of tol that residuals may leave.
 _AIM = 0.3
 
@@ -59,10 +58,6 @@ class ConjugateNewton:
         self.program, self.products, self._parameters = program, products, parameters
         self._equations = NewtonEquations(program.quadratic, products, parameters, seed)
         self.z, self.has_progressed, self._b = start, True, np.zeros(len(program.quadratic.total))
-        some = np.unique(np.linspace(0, program.quadratic.m - 1, _SAMPLE).astype("int64"))
-        K = np.empty((len(some), len(some)))
-        products.matrix.block(some, some, K)
-        self._size = float(np.abs(np.diagonal(K)).mean())
         self._forcing = parameters.forcing
         self.confirm()
 
@@ -124,7 +119,8 @@ class ConjugateNewton:
         qp = self.program.quadratic
         d = image - beta
         r = np.divide(np.abs(d), S, out=np.zeros(qp.n), where=S > 0)
-        outlying = (r > _OUTLYING * np.median(r[S > 0])) & (S * self._size <= _PINNED) if (S > 0).any() else S > 0
+        median = float(np.median(r[S > 0])) if (S > 0).any() else 0.0
+        outlying = (r > _OUTLYING * median) & (S * self._equations.size <= _PINNED)
         x = np.where((S == 0) | outlying, d, 0.0)
         if not x.any():
             return x, np.zeros(qp.m)

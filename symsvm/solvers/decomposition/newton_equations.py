@@ -33,6 +33,8 @@ __all__ = ["KernelProducts", "NewtonEquations"]
 _ROWS = 1024
 # A ridge on the matrix between the landmarks, relative to its diagonal: float32 has no smaller eigenvalues.
 _RIDGE = 1e-5
+# Points in a sample of K_ii; one of so many landmarks is enough where E is large.
+_SAMPLE, _FEWER = 64, 4
 # Products S_i K_ii, summed over the points, from which on float32 has too few digits for 1 + L' S L.
 _FLOAT32_SUM = 1e6
 # The factor of a change of S up to which a preconditioner serves another system.
@@ -94,13 +96,21 @@ class KernelProducts:
 
 
 class NewtonEquations:
-    """The system (K + E) x + B mu = r for one program and many E."""
+    """The system (K + E) x + B mu = r for one program and many E.
+
+    Attributes
+    ----------
+    size : the mean of K_ii, of some points.
+    """
 
     def __init__(self, qp: QuadraticProgram, products: KernelProducts, parameters: Parameters, seed: int):
         self.qp, self.products, self._parameters = qp, products, parameters
-        rank = min(parameters.landmarks, qp.m)
-        self._landmarks = np.sort(np.random.default_rng(seed).choice(qp.m, rank, replace=False))
-        self._columns: Array | None = None  # L
+        self._landmarks = np.random.default_rng(seed).permutation(qp.m)
+        self._L = np.zeros((qp.m, 0), "float32")
+        some = np.unique(np.linspace(0, qp.m - 1, _SAMPLE).astype("int64"))
+        K = np.empty((len(some), len(some)))
+        products.matrix.block(some, some, K)
+        self.size = float(np.abs(np.diagonal(K)).mean())
         self._preconditioner: _Dense | _LowRank | None = None
 
     def solve(
@@ -150,21 +160,26 @@ class NewtonEquations:
         if len(free) <= self._parameters.newton_dense:
             self._preconditioner = _Dense(self.qp, self.products.matrix, S, free)
         else:
-            if self._columns is None:
-                self._columns = self._nystroem()
-            self._preconditioner = _LowRank(self._columns, self.qp.point[free], S, free)
+            # Where E exceeds K_ii, few eigenvalues of K exceed E.
+            few = float(S.max()) * self.size <= 1
+            rank = min(self._parameters.landmarks // (_FEWER if few else 1), self.qp.m)
+            if self._L.shape[1] < rank:
+                self._L = self._nystroem(np.sort(self._landmarks[:rank]))
+            self._preconditioner = _LowRank(self._L, self.qp.point[free], S, free)
         return self._preconditioner
 
-    def _nystroem(self) -> Array:
+    def _nystroem(self, R: Array) -> Array:
         """L with L L' = K[:, R] K[R, R]^-1 K[R, :] for the landmarks R, float32."""
-        matrix, R = self.products.matrix, self._landmarks
+        matrix = self.products.matrix
         K = np.empty((matrix.m, len(R)), "float32")
         for low in range(0, matrix.m, _ROWS):
             rows = np.arange(low, min(matrix.m, low + _ROWS))
             matrix.block(rows, R, K[rows[0] : rows[-1] + 1])
+        if not np.isfinite(K).all():  # beyond the range of float32: M is E alone
+            return np.zeros_like(K)
         between = K[R].astype("float64")
         between[np.diag_indices(len(R))] += _RIDGE * np.trace(between) / len(R)
-        factor, _ = _factor(between)
+        factor = _factor(between)
         return np.ascontiguousarray(solve_triangular(factor.astype("float32"), K.T, lower=True, check_finite=False).T)
 
 
@@ -193,7 +208,7 @@ class _Dense(_Preconditioner):
         self._root = np.sqrt(self.S)
         A *= self._root[:, None] * self._root
         A[np.diag_indices(len(free))] += 1
-        self._factor, _ = _factor(A)
+        self._factor = _factor(A)
 
     def solve(self, r: Array) -> Array:
         """M^-1 r."""
@@ -213,7 +228,7 @@ class _LowRank(_Preconditioner):
         # L' S L by its lower triangle: the transpose of L by rows is what BLAS has by columns.
         G = (ssyrk if dtype == "float32" else dsyrk)(1.0, scaled.T, lower=1).astype("float64")
         G[np.diag_indices(len(G))] += 1
-        self._factor, _ = _factor(G)
+        self._factor = _factor(G)
 
     def solve(self, r: Array) -> Array:
         """M^-1 r."""
@@ -252,12 +267,12 @@ class _Projected:
         return max(float(np.ptp(r[column > 0])) for column in self._B.T)
 
 
-def _factor(A: Array) -> tuple[Array, float]:
-    """The lower Cholesky factor of A, and the ridge that it needed."""
+def _factor(A: Array) -> Array:
+    """The lower Cholesky factor of A, with a ridge where it needs one."""
     ridge, diagonal = 0.0, np.diagonal(A).copy()
     while True:
         try:
-            return cholesky(A, lower=True, check_finite=False), ridge
+            return cholesky(A, lower=True, check_finite=False)
         except LinAlgError:
             ridge = max(10 * ridge, 1e-12 * float(np.mean(diagonal)))
             if not ridge < np.inf:

@@ -87,11 +87,12 @@ class _Run:
         self._products = KernelProducts(matrix, memory, parameters.whole)
         self._options = self._products, parameters, seed
         self._entries_before = matrix.entries
-        self._best, self._idle = np.inf, 0
+        self._best, self._least, self._idle = np.inf, np.inf, 0  # the least violation and the least W, steps in vain
+        self._reached: tuple[Array, Array | None]
 
     def run(self, start: Array, limits: _Limits, may_be_convex: bool) -> Result:
         """Iterate from a feasible point until a limit is reached."""
-        began, self.z, self._Kz = time.perf_counter(), start, None
+        began, self._reached = time.perf_counter(), (start, None)
         try:
             make = ConjugateNewton if may_be_convex and self.program.is_barrier() else SequentialQuadratic
             self._method = make(self.program, *self._options, start)
@@ -99,11 +100,11 @@ class _Run:
         except (KeyboardInterrupt, SystemError) as error:
             if not self.trace or not is_interrupt(error):
                 raise
-            stopped, self._Kz = "interrupt", None
-        Kz = self._Kz
+            stopped = "interrupt"
+        z, Kz = self._reached
         if Kz is None:
-            Kz = self._products.exact(self.program.quadratic.weights(self.z))
-        return Result(self.z, Kz, stopped, len(self.trace) - 1, 0, self.trace)
+            Kz = self._products.exact(self.program.quadratic.weights(z))
+        return Result(z, Kz, stopped, len(self.trace) - 1, 0, self.trace)
 
     def _iterate(self, limits: _Limits, began: float) -> str:
         tol, program = limits.tol, self.program
@@ -115,10 +116,10 @@ class _Run:
             if violation <= tol and not method.is_exact:
                 method.confirm()
                 continue
-            # The point and what is known of it, in one statement: an interrupt cannot mix two points.
-            self.z, self._Kz = method.z, method.Kz if method.is_exact else None
             self.trace.append(self._info(method, violation, b, time.perf_counter() - began))
             info, stopped = self.trace[-1], None
+            if info.W <= self._least or violation <= tol:  # the point to return; first steps may make it worse
+                self._reached, self._least = (method.z, method.Kz if method.is_exact else None), info.W
             if not (np.isfinite(info.W) and np.isfinite(violation)):
                 stopped = "diverged"
             elif violation <= tol:
