@@ -209,7 +209,7 @@ def test_a_quadratic_term_is_the_diagonal_of_a_quadratic_program(m, squared):
     expected = dataclasses.replace(program, diagonal=program.diagonal + 0.7)
     solution = solve(program, quadratic(0.7), Z, tol=1e-9)
     other = solve_dual(expected, matrix, is_psd=True, tol=1e-9)
-    np.testing.assert_allclose(solution.lam, other.lam, atol=1e-8)
+    np.testing.assert_allclose(solution.z, other.z, atol=1e-8)
     assert solution.W == pytest.approx(other.W, rel=1e-12)
     assert solution.b == pytest.approx(other.b, abs=1e-8)
     K = KernelEvaluator(KERNEL).block(Z, Z)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.objectives import KernelDual
 from symsvm.objectives.separable_program import SeparableProgram
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.kernels import Kernel
     from symsvm.objectives import QuadraticProgram
+    from symsvm.objectives.separable import SeparableTerm
     from symsvm.solvers.solution import Info
 
-__all__ = ["path", "solve_dual", "solve_problem", "starting_point"]
+__all__ = ["path", "solve_dual", "solve_problem", "solve_separable", "starting_point"]
 
 
 def solve_dual(
@@ -56,6 +58,45 @@ def solve_dual(
         The last point, with its certificate.
     """
     return solve_problem(KernelProblem(program, matrix, is_convex=is_psd), kind="z", **options)
+
+
+def solve_separable(
+    program: QuadraticProgram,
+    phi: SeparableTerm,
+    matrix: KernelMatrix,
+    factor: float | Array = 1.0,
+    *,
+    is_psd: bool | None = None,
+    memory: int | None = None,
+    **options: Any,
+) -> Solution:
+    """Solve a `QuadraticProgram` with a separable term over the kernel matrix of its points; lam = factor z.
+
+    Parameters
+    ----------
+    program : QuadraticProgram
+        The quadratic terms and the constraints.
+    phi : SeparableTerm
+        The separable term, a function of z.
+    matrix : KernelMatrix
+        The matrix between the points.
+    factor : float or array
+        lam divided by z.
+    is_psd : bool, optional
+        Whether K is positive semi-definite.
+    memory : int, optional
+        Bytes that K may take, 1 GiB by default; where it takes more, it is computed by tiles for each product.
+    **options : object
+        Those of `solve_problem`.
+
+    Returns
+    -------
+    Solution
+        The last point, with its certificate.
+    """
+    change = VariableChange(np.broadcast_to(1.0 / np.asarray(factor), program.n))
+    limit = MEMORY if memory is None else memory
+    return solve_problem(KernelProblem(program, matrix, change, phi, is_psd, memory=limit), **options)
 
 
 def solve_problem(
