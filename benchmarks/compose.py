@@ -12,7 +12,6 @@ The rows `first` (a fresh process with a full compilation cache), `readme`, `lar
 """
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -340,20 +339,23 @@ print(*compose.own_kernel({m}))
 """
 
 
+def memory(name):
+    """Return a number of /proc/self/status in MB (Linux); `ru_maxrss` of a new process includes that of its parent."""
+    return int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0]) / 1024
+
+
 def own_kernel(m):
     """Return the seconds of a W over m points with a kernel of one's own, and the peak memory above the data in MB."""
-    import resource
-
     kernel = symsvm.pair_kernel(lambda x, z, s: (1 + ((x - z) ** 2).sum() / s) ** -1.0, s=40.0)
     p = Points(m)
     W = 0.5 * double_sum(p.lam * p.y, p.X, kernel) - p.lam.sum()
     objective = Objective(W, variable=p.lam, lower=0.0, upper=1.0, equality=(p.y, 0.0))
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    began = time.perf_counter()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before, began = memory("VmRSS"), time.perf_counter()
     solution = symsvm.solve(objective, tol=TOL)
     seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # kilobytes on Linux
-    return f"{seconds:.2f}", f"{(peak - before) / 2**20:.0f}", solution.certificate.status, solution.n_iter
+    status = solution.certificate.status
+    return f"{seconds:.2f}", f"{memory('VmHWM') - before:.0f}", status, solution.n_iter
 
 
 def large(m=50_000):
