@@ -1,4 +1,4 @@
-"""Train duals that no library has: write W as a paper writes it, solve, and check the duality gap by hand.
+"""Train duals that libraries lack: write W as a paper writes it, solve, and check the duality gap by hand.
 
     python examples/compose.py [--rows 2000]
 
@@ -192,7 +192,7 @@ def data(m):
 
 def main():
     """Solve every dual, print its certificate and the gap by hand; return the relative gaps by name."""
-    parser = argparse.ArgumentParser(description="Train duals that no library has.")
+    parser = argparse.ArgumentParser(description="Train duals that libraries lack.")
     parser.add_argument("--rows", type=int, default=2000, help="the number of points (default 2000)")
     m = parser.parse_args().rows
     X, y, s, task, better, worse = data(m)
