@@ -154,7 +154,8 @@ def page():
     head = [
         "# What the compiler does",
         "This page is generated from `symsvm/compiler/rewrites` by `make docs`. `symsvm.explain(objective)` prints the "
-        'same for your own problem, and `symsvm.explain(objective, format="html")` draws it.',
+        'same for your own problem, and `symsvm.explain(objective, format="html")` draws it. [reading.md](reading.md) '
+        "says how a W that was lifted by these passes is recognised as a quadratic program.",
         "Formulas are written as in NumPy, and a loop as `sum over the rows (lam_i, x_i) of`, with its term below.",
         "Before all passes, numbers are widened. PyTensor gives a Python number the smallest type that holds it: "
         "`2` is an int8, and `pt.sqrt(2)` a float32 with seven digits. [`widen`](../symsvm/graphs/dtypes.py) computes "
