@@ -66,7 +66,6 @@ def test_uncertain_points():
     assert compose.uncertain_primal(X, Y, WIDTHS, solution) == pytest.approx(-solution.W, rel=1e-10)
 
 
-@pytest.mark.xfail(strict=True, reason="the factor s_i^(d/2) of K is read as one of the points, and new rows lack it")
 def test_the_decision_function_of_uncertain_points():
     total, S = WIDTHS[:, None] ** 2 + WIDTHS**2, np.outer(WIDTHS, WIDTHS)
     K = 2 * S / total * np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * total))

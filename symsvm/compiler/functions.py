@@ -188,9 +188,16 @@ def _compile(inputs, outputs, mode):
                 "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
-        mode = mode.excluding(*WRONG_REWRITES)
+        mode = _without_wrong_rewrites(mode)
         compile_graphs = pytensor.function  # pyright: ignore[reportPrivateImportUsage]
         return compile_graphs(inputs, outputs, mode=mode, on_unused_input="ignore")
+
+
+@functools.cache
+def _without_wrong_rewrites(mode: Mode) -> Mode:
+    """Return a mode without the rewrites that are wrong; `Mode.excluding` would forget the settings of its linker."""
+    linker, rewrites = mode.get_linker_optimizer(mode.provided_linker, mode.provided_optimizer)
+    return Mode(linker, rewrites.excluding(*WRONG_REWRITES))
 
 
 @functools.cache

@@ -42,7 +42,7 @@ def explain(x: Any, format: Literal["text", "svg", "html"] = "text") -> str:
     >>> import pytensor.tensor as pt
     >>> from symsvm import Objective, sum_over
     >>> lam = pt.dvector("lam")
-    >>> print(explain(Objective(sum_over(lambda lam_i: lam_i**2, lam), variable=lam)).partition("Passes")[0])
+    >>> print(explain(Objective(sum_over(lambda lam_i: lam_i**2, lam), variable=lam)).partition("Read as")[0])
     Objective(W of lam, 0 <= lam <= inf)
     <BLANKLINE>
     As written

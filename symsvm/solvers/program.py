@@ -65,6 +65,8 @@ class Program:
         The compiled functions.
     """
 
+    warns = True  # whether a run that ends short of tol is no result
+
     def __init__(
         self,
         objective: Objective,
@@ -226,7 +228,7 @@ class Program:
         feasible = lam
         if certificate.status == "infeasible":
             (feasible,) = self.functions.evaluate("project", lam, self._values(values))
-        if certificate.status not in ("optimal", "stationary"):
+        if self.warns and certificate.status not in ("optimal", "stationary"):
             is_feasible = certificate.status != "infeasible"
             goal = f"a violation of {certificate.violation:.2g}, above tol={tol:g}"
             warn_not_converged(stopped, len(infos) - 1, goal, _advice(stopped), is_feasible=is_feasible)

@@ -28,7 +28,7 @@ from symsvm.compiler.lifting import canonicalize, lift_loops
 from symsvm.compiler.reading.pair_expression import row_arrays, separate
 from symsvm.compiler.reading.terms import Factor, Term, UnreadableError, contract, expand, is_selection, product
 from symsvm.graphs.dtypes import retype, widen
-from symsvm.graphs.structure import is_elemwise, leaves, signature
+from symsvm.graphs.structure import is_elemwise, leaves, scalar_constant, signature
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -160,6 +160,16 @@ def leaves_of(objective: Objective) -> list[Graph]:
     return [v for v in (*variables, *numbers) if v is not objective.variable]
 
 
+def _without_fills(graphs: list) -> list:
+    """The graphs with an array of the shape of x in place of fill(x, number), which NumPy evaluates entry by entry."""
+    swaps: dict[Any, Any] = {}
+    for x in ancestors(graphs):
+        if is_elemwise(x, ps.Second) and scalar_constant(x.owner.inputs[1]) is not None:
+            shape, value = x.owner.inputs[0].shape, scalar_constant(x.owner.inputs[1])
+            swaps[x] = pt.alloc(pt.constant(value), *(shape[axis] for axis in range(x.ndim)))
+    return clone_replace(graphs, swaps, rebuild_strict=False) if swaps else graphs
+
+
 def _input_shape(constant: Any) -> tuple[int | None, ...]:
     """The shape of the input for a constant: unknown lengths of an array, axes of length 1 of a number."""
     return (1,) * constant.ndim if constant.data.size == 1 else (None,) * constant.ndim
@@ -177,7 +187,7 @@ def _read(W: Graph, variable: Graph, given: Sequence[Graph]) -> Reading:
     lifted = lift_loops(widen([graph]))
     lifted, inputs = retype(lifted, "float64")
     fresh = [inputs.get(v, v) for v in fresh]
-    fgraph = FunctionGraph(outputs=canonicalize(lifted), clone=False)
+    fgraph = FunctionGraph(outputs=_without_fills(canonicalize(lifted)), clone=False)
     MergeOptimizer().rewrite(fgraph)
     # Arrays and numbers that W has as constants are inputs too: loops had them inside.
     _, numbers = leaves(fgraph.outputs)
@@ -258,6 +268,8 @@ class _Sorting:
     def _quadratic(self):
         """The parts of v with their signs and factors, s, and the graph of H."""
         found = [_PairTerm(term, self.v.dtype) for term in self.pairs]
+        for pair in found:
+            pair.take_rows_of_matrix()
         parts = list(dict.fromkeys(part for pair in found for part in pair.parts))
         if len(parts) > 1 and self.v in parts:
             raise UnreadableError(f"a double sum of W is over all of {_name(self.v)}, another one over a part of it")
@@ -357,6 +369,19 @@ class _PairTerm:
         self.scalars = [f for f in left if not f.indices]
         self.rows = [[f for f in left if f.indices == (index,)] for index in (i, j)]
         self.matrices = [f for f in left if len(f.indices) == 2]
+
+    def take_rows_of_matrix(self) -> None:
+        """Let factors of one index whose arrays the matrix has rows of be part of it, as s_i in s_i s_j K(s_i, s_j).
+
+        At other points they have other values. Labels are of arrays of their own, and stay factors.
+        """
+        arrays = set()
+        for f in self.matrices:
+            arrays |= set(row_arrays(f.graph, (0, 1)) or ())
+        sides = [[f for f in side if not arrays.isdisjoint(row_arrays(f.graph, (0,)) or ())] for side in self.rows]
+        if sides[0] and sides[1]:
+            self.matrices += [*sides[0], *sides[1]]
+            self.rows = [[f for f in side if f not in own] for side, own in zip(self.rows, sides, strict=True)]
 
     @property
     def scalar_key(self) -> tuple:

@@ -119,7 +119,10 @@ def program_of(
     order = places.ravel()
     is_ordered = np.array_equal(order, np.arange(n))
     largest = float(np.abs(f if equality.a is None else unit).max())
-    change = VariableChange(f, None if is_ordered else order, largest, unit, root, bool(reading.width))
+    # A W that is multiplied by a number has the same classifier: margins are in units of a common p, 1 in Eq. 21.
+    p = np.abs(found.p)
+    margin = float(p[0]) if p[0] > 0 and np.ptp(p) <= _SAME * p[0] and not reading.width else 1.0
+    change = VariableChange(f, None if is_ordered else order, largest, unit, root / margin, bool(reading.width))
     return _program(reading, found, bounds, f, order, equality, unit, m), change, t
 
 

@@ -13,6 +13,7 @@ from symsvm._lib.validation import choice
 from symsvm.compiler.functions import function
 from symsvm.compiler.lifting import MEMORY
 from symsvm.compiler.reading import Reading, UnreadableError, leaves_of, read
+from symsvm.compiler.reading.pair_expression import PLAIN
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.graphs.structure import leaves
@@ -41,16 +42,17 @@ _OTHERS = "Use 'accelerated-gradient', 'projected-gradient', 'adagrad' or 'gradi
 
 
 class Decomposition:
-    """The fast exact solver of quadratic duals over a kernel.
+    """The fast exact solver of every W that is a sum over pairs of points and a sum over points.
 
     It solves::
 
         minimise 1/2 z.(K + D) z + p.z    subject to    lower <= z <= upper,    sum of z over group g = total_g
 
     Working sets of all free variables and of violators are solved by SMO in float32; the result is confirmed in
-    float64. It takes `CSVC` and `KernelDual`, dense or CSR points and any kernel, and holds no row of K outside its
-    working set: at most 8192 free variables and 1024 others, 0.5 GB. It also takes any other `Objective` over a shared
-    variable whose W is quadratic: its matrix, which must fit the memory, is read from the gradient.
+    float64. It takes any `Objective` that `symsvm.compiler.reading.read` reads, such as `CSVC`, and `KernelDual`; dense
+    or CSR points and any kernel. It stores no row of K outside its working set: at most 8192 free variables and 1024
+    others, 0.5 GB. Smooth functions of single variables may be added to W, as in kernel logistic regression: then it
+    takes Newton's steps, with K in memory where it fits.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ class Decomposition:
         backends=("numba",),
         equation="z_W <- argmin 1/2 z_W.K_WW z_W + (K z + p - K_WW z_W).z_W over working sets W",
         reference="Joachims (1999); Fan, Chen and Lin (2005)",
-        accuracy="a KKT violation of tol, confirmed in float64; of a smooth W, only a quadratic one",
+        accuracy="a KKT violation of tol, confirmed in float64; of a smooth W, a sum over pairs and points",
     )
 
     def __init__(
@@ -185,7 +187,7 @@ class DualProgram:
         self.inputs = [v for v in every if not isinstance(v, SharedVariable)]
         check_input_names(self.inputs)
         of_bounds = [v for v in self.inputs if v in set(variables)]
-        self._bounds = of_bounds, function(of_bounds, bounds, mode="FAST_COMPILE") if bounds else None
+        self._bounds = of_bounds, function(of_bounds, bounds, mode=PLAIN) if bounds else None
 
     @property
     def kind(self) -> str:

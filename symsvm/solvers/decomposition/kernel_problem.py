@@ -35,8 +35,8 @@ class VariableChange:
         A KKT violation in v is at most this times that in z: |f_i / a_i|, or max |f_i| without an equality.
     multiplier : array
         For each equality b of a.v = total, divided by that of the sum of z.
-    root : float
-        The root of s: the decision function of z is so many times that of v.
+    decision : float
+        The decision function of v divided by (K z) + b of z.
     is_split : bool
         Whether z consists of the positive parts of f v, and then of the negative ones.
     """
@@ -45,7 +45,7 @@ class VariableChange:
     order: Any = None
     violation: float = 1.0
     multiplier: Any = 1.0
-    root: float = 1.0
+    decision: float = 1.0
     is_split: bool = False
 
     def to_variable(self, z: Array) -> Array:

@@ -193,12 +193,12 @@ def solve_problem(
 
 def _expansion(problem: KernelProblem, z: Array, b: Array) -> Callable[..., Array]:
     """The decision function over other rows: K z + b there, in the units of the objective."""
-    beta, root = problem.program.weights(z), problem.change.root
+    beta, scale = problem.program.weights(z), problem.change.decision
     offset = float(np.mean(b)) if len(b) else 0.0
 
     def decide(*rows):
         assert problem.expand is not None
-        return (problem.expand(rows, beta) + offset) / root
+        return scale * (problem.expand(rows, beta) + offset)
 
     return decide
 

@@ -215,6 +215,8 @@ class KernelPerceptron(Perceptron):
 class SeparationProgram(Program):
     """A `PerceptronRisk` and a perceptron; `compile` makes one."""
 
+    warns = False  # that no hyperplane was found is a result: the certificate has the proof
+
     def __init__(self, objective: Objective, solver: Perceptron, *, dtype: str | None = None, **options: Any) -> None:
         if dtype not in (None, "float64"):
             raise ValueError(f"{solver!r} counts its mistakes in float64: leave dtype out, got {dtype!r}.")
