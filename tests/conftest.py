@@ -20,6 +20,9 @@ pytensor.config.on_opt_error = "raise"
 # PyTensor's C backend is not under test: it looks for a BLAS and warns, and takes ten seconds for the first loop of all
 # that stays one, also in the mode that compiles nothing.
 pytensor.config.blas__ldflags = ""
+# PyTensor looks for a C++ compiler when the setting is first read, and fuses fewer loops where it finds none: now, and
+# not inside a test that changes the environment.
+_ = pytensor.config.cxx
 predefined_linkers["cvm"] = VMLinker(use_cloop=False, c_thunks=False)
 # A shell starts background jobs with Ctrl-C ignored, and their children inherit that; tests send Ctrl-C to both.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Graph
 
-__all__ = ["MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
+__all__ = ["COMPILING", "MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
 
 MODES = {
     "NUMBA": "Numba, the default: multi-core CPU, compiled functions are cached on disk",
@@ -114,9 +114,10 @@ class Compiled:
         return results[0] if self._single else results
 
 
-# The compiled functions and their locks, by structure, and the lock of this dictionary.
+# The compiled functions and their locks, by structure. PyTensor changes settings of the process while it rewrites
+# graphs: whatever rewrites or compiles takes the lock `COMPILING`.
 _COMPILED: dict[tuple, tuple[Any, Any]] = {}
-_COMPILING = threading.RLock()
+COMPILING = threading.RLock()
 
 
 def function(
@@ -158,7 +159,7 @@ def function(
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
     own = [*inputs, *numbers, *shared]
     key = signature(own, graphs), mode_key(mode), memory, trust_input
-    with _COMPILING:
+    with COMPILING:
         if key not in _COMPILED:
             fresh = [v.type(name=v.name) for v in own]
             graphs = clone_replace(graphs, dict(zip(own, fresh, strict=True)))

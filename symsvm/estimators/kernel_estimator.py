@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from symsvm._lib.validation import choice, number
+from symsvm.compiler.functions import COMPILING
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
@@ -191,9 +192,10 @@ class KernelEstimator(BaseSVM):
         """The program of the dual in symbols; estimators whose duals have the same structure share it."""
         kernel = self.add_intercept(self.kernel_ if self.kernel_ is not None else Linear())
         key = type(self), self.intercept_mode, kernel.key
-        if key not in _COMPILED:
-            _COMPILED[key] = DualProgram(self._dual(kernel), Decomposition())
-        return _COMPILED[key]
+        with COMPILING:
+            if key not in _COMPILED:
+                _COMPILED[key] = DualProgram(self._dual(kernel), Decomposition())
+            return _COMPILED[key]
 
     def _dual(self, kernel: Kernel) -> Objective:
         """The dual problem in symbols."""

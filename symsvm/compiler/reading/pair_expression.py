@@ -24,7 +24,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1, Subtensor
 
-from symsvm.compiler.functions import function
+from symsvm.compiler.functions import COMPILING, function
 from symsvm.compiler.lifting import canonicalize, lift
 from symsvm.compiler.ops.kernel_form import factor, without_centring
 from symsvm.compiler.ops.scalar_function import NotElementwise
@@ -78,17 +78,22 @@ class PairExpression:
     @classmethod
     def of_kernel(cls, kernel: Kernel) -> PairExpression:
         """The expression of a kernel over points; its numbers are the kernel's, in the order of `Kernel.lift`."""
-        if kernel.key not in _KERNELS:
-            A, B = (pt.tensor(name, dtype="float64", shape=(None, None)) for name in "AB")
-            numbers: list[Any] = []
+        with COMPILING:
+            if kernel.key not in _KERNELS:
+                _KERNELS[kernel.key] = cls._of_kernel(kernel)
+            return _KERNELS[kernel.key]
 
-            def variable(name, value):
-                numbers.append(pt.tensor(name, dtype="float64", shape=(None,) * np.ndim(value)))
-                return numbers[-1]
+    @classmethod
+    def _of_kernel(cls, kernel: Kernel) -> PairExpression:
+        A, B = (pt.tensor(name, dtype="float64", shape=(None, None)) for name in "AB")
+        numbers: list[Any] = []
 
-            lifted = kernel.lift(variable)
-            _KERNELS[kernel.key] = cls([A], [B], numbers, lifted(A, B))
-        return _KERNELS[kernel.key]
+        def variable(name, value):
+            numbers.append(pt.tensor(name, dtype="float64", shape=(None,) * np.ndim(value)))
+            return numbers[-1]
+
+        lifted = kernel.lift(variable)
+        return cls([A], [B], numbers, lifted(A, B))
 
     @classmethod
     def shared(
@@ -103,9 +108,10 @@ class PairExpression:
     @functools.cached_property
     def is_symmetric(self) -> bool:
         """Whether the expression proves that H(r, s) = H(s, r)."""
-        (same,) = clone_replace([self.matrix], dict(zip(self.columns, self.rows, strict=True)))
-        (lifted,) = lift([same])
-        return is_symmetric(lifted)
+        with COMPILING:
+            (same,) = clone_replace([self.matrix], dict(zip(self.columns, self.rows, strict=True)))
+            (lifted,) = lift([same])
+            return is_symmetric(lifted)
 
     def is_psd(self, values: Sequence[Any]) -> bool | None:
         """Whether the expression, with these numbers, proves that every matrix is positive semi-definite.
@@ -132,23 +138,27 @@ class PairExpression:
     @functools.cached_property
     def _psd_conditions(self) -> Callable | None:
         """The function of the numbers whose values must be at least 0, None without a proof."""
-        (canonical,) = canonicalize([self.matrix], clone=True)
-        conditions = psd_conditions(canonical, self.rows, self.columns)
-        return None if conditions is None else function(self.numbers, conditions, mode=PLAIN)
+        with COMPILING:
+            (canonical,) = canonicalize([self.matrix], clone=True)
+            conditions = psd_conditions(canonical, self.rows, self.columns)
+            return None if conditions is None else function(self.numbers, conditions, mode=PLAIN)
 
     def form(self, *, centred: bool, dtype: str = "float64") -> KernelForm | None:
         """The form in which tiles are computed, None if there is none; centred points keep more digits."""
         if (centred, dtype) not in self._forms:
-            if dtype != self.dtype:
-                form = self.form(centred=centred)
-                self._forms[centred, dtype] = None if form is None else form.retyped(dtype)
-                return self._forms[centred, dtype]
-            (K,) = lift([self.matrix])
-            try:
-                self._forms[centred, dtype] = factor(K if centred else without_centring(K))
-            except NotElementwise:
-                self._forms[centred, dtype] = None
+            with COMPILING:
+                self._forms[centred, dtype] = self._form(centred, dtype)
         return self._forms[centred, dtype]
+
+    def _form(self, centred, dtype):
+        if dtype != self.dtype:
+            form = self.form(centred=centred)
+            return None if form is None else form.retyped(dtype)
+        (K,) = lift([self.matrix])
+        try:
+            return factor(K if centred else without_centring(K))
+        except NotElementwise:
+            return None
 
     def parts(self, form: KernelForm, same: bool) -> tuple[list[Graph], list[Any], Callable]:
         """The inputs of the loops: their graphs, the index of each among the results, the function of these.
@@ -157,18 +167,22 @@ class PairExpression:
         """
         key = form, same
         if key not in self._parts:
-            parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
-            parts += [*form.rows, *form.columns, *form.numbers]
-            swaps: Any = dict(zip(self.columns, self.rows, strict=True))
-            graphs: Any = clone_replace(parts, swaps) if same else parts
-            given = {*self.rows, *self.columns}
-            inputs, different, where = [*self.rows, *self.columns, *self.numbers], {}, []
-            for part, graph in zip(parts, graphs, strict=True):
-                name = None if part in given else signature(inputs, [graph])
-                where.append(None if name is None else different.setdefault(name, (len(different), graph))[0])
-            compiled = function(inputs, [graph for _, graph in different.values()], mode=PLAIN, trust_input=True)
-            self._parts[key] = parts, where, compiled
+            with COMPILING:
+                self._parts[key] = self._make_parts(form, same)
         return self._parts[key]
+
+    def _make_parts(self, form, same):
+        parts = [v for c in form.channels for v in (c.A, c.B, *c.weights)]
+        parts += [*form.rows, *form.columns, *form.numbers]
+        swaps: Any = dict(zip(self.columns, self.rows, strict=True))
+        graphs: Any = clone_replace(parts, swaps) if same else parts
+        given = {*self.rows, *self.columns}
+        inputs, different, where = [*self.rows, *self.columns, *self.numbers], {}, []
+        for part, graph in zip(parts, graphs, strict=True):
+            name = None if part in given else signature(inputs, [graph])
+            where.append(None if name is None else different.setdefault(name, (len(different), graph))[0])
+        compiled = function(inputs, [graph for _, graph in different.values()], mode=PLAIN, trust_input=True)
+        return parts, where, compiled
 
     def function(self, name: str, output: Graph, mode: Mode, inputs: Sequence[Graph] = ()) -> Callable:
         """The compiled function of (rows, columns, the inputs, the numbers)."""

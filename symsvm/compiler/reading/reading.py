@@ -24,6 +24,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
 
+from symsvm.compiler.functions import COMPILING
 from symsvm.compiler.lifting import canonicalize, lift_loops
 from symsvm.compiler.reading.pair_expression import row_arrays, separate
 from symsvm.compiler.reading.terms import Factor, Term, UnreadableError, contract, expand, is_selection, product
@@ -134,12 +135,13 @@ def read(objective: Objective) -> Reading:
     """
     given = leaves_of(objective)
     key = signature([objective.variable, *given], [objective.value])
-    if key not in _READINGS:
-        try:
-            _READINGS[key] = _read(objective.value, objective.variable, given)
-        except UnreadableError as error:
-            _READINGS[key] = error
-    found = _READINGS[key]
+    with COMPILING:
+        if key not in _READINGS:
+            try:
+                _READINGS[key] = _read(objective.value, objective.variable, given)
+            except UnreadableError as error:
+                _READINGS[key] = error
+        found = _READINGS[key]
     if isinstance(found, UnreadableError):
         raise UnreadableError(*found.args)
     return found
