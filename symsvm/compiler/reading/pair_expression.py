@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.compile.mode import Mode
+from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.db import EquilibriumDB
+from pytensor.scalar.basic import Add, Mul
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
-from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1, Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from symsvm.compiler.functions import COMPILING, function
 from symsvm.compiler.lifting import canonicalize, lift
@@ -41,8 +44,24 @@ if TYPE_CHECKING:
 
 __all__ = ["PLAIN", "PairExpression", "Separated", "row_arrays", "separate"]
 
+
+@node_rewriter([Elemwise])
+def local_binary(fgraph, node):
+    """a + b + c -> (a + b) + c, and products: of three arrays PyTensor calls NumPy for each entry."""
+    if not isinstance(node.op.scalar_op, (Add, Mul)) or len(node.inputs) < 3:
+        return None
+    first, *rest = node.inputs
+    for v in rest:
+        first = node.op(first, v)
+    return [first]
+
+
+_BINARY = EquilibriumDB(ignore_newtrees=True)
+_BINARY.register("symsvm_local_binary", local_binary, "symsvm_binary")
+optdb.register("symsvm_binary_db", _BINARY, "symsvm_binary", position=60)  # after all others
+
 # NumPy by Python: sums over points are not worth a compilation, nor what PyTensor's other modes import.
-PLAIN = Mode("py", "fast_compile")
+PLAIN = Mode("py", "fast_compile").including("symsvm_binary")
 
 
 class PairExpression:
@@ -296,7 +315,7 @@ class _Separation:
         if isinstance(op, Dot) or (isinstance(op, Blockwise) and isinstance(op.core_op, Dot)):
             (a, b), (*batch, i, j) = node.inputs, roles
             return op(self.walk(a, (*batch, i, None)), self.walk(b, (*batch, None, j)))
-        if isinstance(op, (AdvancedSubtensor, AdvancedSubtensor1)) and _is_gather(node) and roles[0] is not None:
+        if isinstance(op, AdvancedSubtensor) and _is_gather(node) and roles[0] is not None:
             source, index = node.inputs
             return op(source, self.walk(index, roles[:1]))
         if isinstance(op, Blockwise) and _is_row_of(op.core_op) and roles[0] is not None:
@@ -333,7 +352,5 @@ def _is_gather(node):
     """Whether a node takes the rows of an array at the indices in a vector."""
     if len(node.inputs) != 2 or node.inputs[1].ndim != 1:
         return False
-    if isinstance(node.op, AdvancedSubtensor1):
-        return True
     first, *others = node.op.idx_list
     return not isinstance(first, slice) and all(s == slice(None) for s in others)

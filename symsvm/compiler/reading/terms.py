@@ -27,7 +27,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedSubtensor, AdvancedSubtensor1, Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from symsvm.graphs.structure import scalar_constant, select_axes, varying_axes
 
@@ -347,7 +347,7 @@ def is_selection(x: Graph, v: Graph) -> bool:
     node = x.owner
     if node is None or x.ndim != 1:
         return False
-    return isinstance(node.op, (Subtensor, AdvancedSubtensor, AdvancedSubtensor1)) and node.inputs[0] is v
+    return isinstance(node.op, (Subtensor, AdvancedSubtensor)) and node.inputs[0] is v
 
 
 def _reason(x: Graph) -> str:
