@@ -201,10 +201,6 @@ class PolytopeProjection(Op):
         """Run `nearest_point`."""
         outputs[0][0], outputs[1][0] = nearest_point(*inputs, self.n_equal, np.zeros(len(inputs[-1])))
 
-    def infer_shape(self, fgraph: Any, node: Apply, shapes: Any) -> list:
-        """Return the shapes of p and nu: those of v and r."""
-        return [shapes[0], shapes[-1]]
-
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list:
         """The gradient by v of y.p: the projection of scale y onto the active constraints, divided by scale."""
         _, lower, upper, scale, M, r = inputs
