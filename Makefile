@@ -75,7 +75,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/python tools/types.py
+	$(BIN)/python tools/type_checks.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""Mistakes of users: pyright finds each line that is marked; see `tools/types.py`."""
+"""Mistakes of users: pyright finds each line that is marked; see `tools/type_checks.py`."""
 
 from symsvm import (
     SVC,

@@ -1,4 +1,4 @@
-"""Typical code of users: pyright finds nothing here; see `tools/types.py`."""
+"""Typical code of users: pyright finds nothing here; see `tools/type_checks.py`."""
 
 import numpy as np
 import pytensor.tensor as pt

@@ -1,6 +1,6 @@
 """Check types with pyright: the package and typical code of users are clean, and common mistakes are found.
 
-    python tools/types.py
+    python tools/type_checks.py
 
 `tools/typing/usage.py` must have no error, `tools/typing/mistakes.py` one in each line that ends with `# mistake` and
 no other. The exit code is 1 if anything differs.
