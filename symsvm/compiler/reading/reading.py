@@ -50,12 +50,11 @@ class Reading:
 
     Attributes
     ----------
-    given : list of graphs
-        The leaves of W whose values a run knows: inputs, shared variables and numbers.
     fixed : list of array
         The arrays and numbers that W has as constants.
     v : graph
-        The variable, an input of the graphs below; the other inputs are `inputs`, for `given` and then for `fixed`.
+        The variable, an input of the graphs below; the other inputs are `inputs`: for the leaves of W that a run
+        knows (`leaves_of`), then for `fixed`.
     inputs : list of graphs
         See `v`.
     W : graph
@@ -86,7 +85,6 @@ class Reading:
         What was compiled from the graphs, by name.
     """
 
-    given: list[Graph]
     fixed: list[Array]
     v: Graph
     inputs: list[Graph]
@@ -125,8 +123,7 @@ def read(objective: Objective) -> Reading:
     Returns
     -------
     Reading
-        What W is. `Reading.given` are the leaves of this objective, or of another one of the same structure, in the
-        order of `given_of(objective)`.
+        What W is; its first inputs stand for `leaves_of(objective)`, in that order.
 
     Raises
     ------
@@ -205,7 +202,7 @@ def _read(W: Graph, variable: Graph, given: Sequence[Graph]) -> Reading:
     sorting = _Sorting(v)
     for term in expand(graph, v):
         sorting.add(term)
-    return sorting.reading(list(given), fresh, graph, [x.data for x in arrays])
+    return sorting.reading(fresh, graph, [x.data for x in arrays])
 
 
 class _Sorting:
@@ -236,7 +233,7 @@ class _Sorting:
                 raise UnreadableError(f"{kinks[0]} of {_name(self.v)} is not smooth")
             self.smooth.append(term)
 
-    def reading(self, given: list[Graph], inputs: list[Graph], W: Graph, fixed: list[Array]) -> Reading:
+    def reading(self, inputs: list[Graph], W: Graph, fixed: list[Array]) -> Reading:
         """What the terms make."""
         if not self.pairs:
             raise UnreadableError("W has no sum over pairs of points")
@@ -251,7 +248,7 @@ class _Sorting:
         )
         pairs, arrays = separate(matrix), self._arrays(set(inputs))
         quadratic = matrix, pairs, parts, signs, factors, scale
-        return Reading(given, fixed, self.v, inputs[1:], W, *quadratic, *points, arrays)
+        return Reading(fixed, self.v, inputs[1:], W, *quadratic, *points, arrays)
 
     def _arrays(self, inputs):
         """The inputs whose rows are the points, None if a row is computed from many others."""

@@ -15,7 +15,7 @@ import numpy as np
 from pytensor.gradient import grad
 from pytensor.graph.traversal import ancestors
 
-from symsvm.compiler.functions import function
+from symsvm.compiler.functions import COMPILING, function
 from symsvm.compiler.lifting import MEMORY
 from symsvm.compiler.reading import UnreadableError
 from symsvm.compiler.reading.pair_expression import PLAIN
@@ -212,7 +212,7 @@ def _evaluate(reading: Reading, values: Sequence[Any], n: int) -> _Numbers:
     found = iter(_call(reading, "numbers", graphs, values, np.zeros(n)))
     scale, constant = float(next(found)), float(next(found))
     of_parts = [None if c is None else next(found) for c in reading.factors]
-    places = _places(reading, [*reading.parts, *(part for part, _ in points)], values, n)
+    places = _places(reading, "places", [*reading.parts, *(part for part, _ in points)], values, n)
     rest, vectors = iter(places[len(reading.parts) :]), np.zeros((3, n))
     for vector, terms in zip(vectors, (reading.p, reading.diagonal, reading.width), strict=True):
         for _ in terms:
@@ -223,7 +223,8 @@ def _evaluate(reading: Reading, values: Sequence[Any], n: int) -> _Numbers:
 def _parts(reading: Reading, parts: list[Array], m: int, n: int) -> Array:
     """The places in v of the entries of each part, (parts, m): every entry of v once."""
     is_whole = all(len(part) == m for part in parts) and n == m * len(parts)
-    if not is_whole or not np.array_equal(np.sort(np.concatenate(parts)), np.arange(n)):
+    is_all = reading.parts == [reading.v]  # every entry, in order: nothing to sort
+    if not is_whole or not (is_all or np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))):
         raise ValueError(
             f"the {m} rows of the double sum in W must have the {n} entries of {reading.name} once each: check the "
             "shapes of the arrays."
@@ -231,14 +232,14 @@ def _parts(reading: Reading, parts: list[Array], m: int, n: int) -> Array:
     return np.stack(parts)
 
 
-def _places(reading: Reading, parts: Sequence[Any], values: Sequence[Any], n: int) -> list[Array]:
-    """The places in v of the entries of its parts."""
+def _places(reading: Reading, name: str, parts: Sequence[Any], values: Sequence[Any], n: int) -> list[Array]:
+    """The places in v of the entries of its parts; compiled once for each name."""
     different = [part for part in dict.fromkeys(parts) if part is not reading.v]
-    entries = np.arange(n, dtype="float64")
-    found = {reading.v: entries}
+    found = {reading.v: np.arange(n)}
     if different:
-        found |= dict(zip(different, _call(reading, f"places {len(parts)}", different, values, entries), strict=True))
-    return [found[part].astype("int64") for part in parts]
+        entries = _call(reading, name, different, values, np.arange(n, dtype="float64"))
+        found |= {part: places.astype("int64") for part, places in zip(different, entries, strict=True)}
+    return [found[part] for part in parts]
 
 
 def _call(reading: Reading, name: str, graphs: Sequence[Any], values: Sequence[Any], v: Array) -> list[Array]:
@@ -263,16 +264,15 @@ def _smooth(reading: Reading, values: Sequence[Any], change: VariableChange) -> 
     n = len(change.factor)
     if change.is_split:
         raise UnreadableError(f"W has both |{reading.name}| and another function of {reading.name}")
-    places = _places(reading, [part for part, _, _ in reading.smooth], values, n)
+    places = _places(reading, "places of functions", [part for part, _, _ in reading.smooth], values, n)
     order = slice(None) if change.order is None else change.order
 
     def of(name, derivatives):
         def values_at(z):
             v, total = change.to_variable(z), np.zeros(n)
-            for k, ((_, u, graph), here) in enumerate(zip(reading.smooth, places, strict=True)):
-                for _ in range(derivatives):
-                    graph: Any = grad(graph.sum(), u)
-                total[here] += _function_of(reading, f"{name} {k}", u, graph, values)(v[here])
+            for k, here in enumerate(places):
+                used, compiled = _derivative(reading, f"{name} {k}", k, derivatives)
+                total[here] += compiled(v[here], *(_dense(values[i]) for i in used))
             return (total / change.factor**derivatives)[order]
 
         return values_at
@@ -280,14 +280,17 @@ def _smooth(reading: Reading, values: Sequence[Any], change: VariableChange) -> 
     return SeparableTerm(of("value", 0), of("slope", 1), of("curvature", 2))
 
 
-def _function_of(reading: Reading, name: str, u: Any, graph: Any, values: Sequence[Any]) -> Callable[[Array], Array]:
-    """The function of the vector u, by NumPy."""
+def _derivative(reading: Reading, name: str, k: int, derivatives: int) -> tuple[list[int], Callable[..., Array]]:
+    """The inputs that a derivative of the smooth function k uses, and the compiled function of its vector and these."""
     if name not in reading.compiled:
-        below = set(ancestors([graph]))
-        used = [k for k, x in enumerate(reading.inputs) if x in below]
-        reading.compiled[name] = used, function([u, *(reading.inputs[k] for k in used)], graph, mode=PLAIN)
-    used, compiled = reading.compiled[name]
-    return lambda entries: compiled(entries, *(_dense(values[k]) for k in used))
+        with COMPILING:
+            _, u, graph = reading.smooth[k]
+            for _ in range(derivatives):
+                graph: Any = grad(graph.sum(), u)
+            below = set(ancestors([graph]))
+            used = [i for i, x in enumerate(reading.inputs) if x in below]
+            reading.compiled[name] = used, function([u, *(reading.inputs[i] for i in used)], graph, mode=PLAIN)
+    return reading.compiled[name]
 
 
 # ---- the matrix
