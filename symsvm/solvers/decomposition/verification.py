@@ -87,37 +87,41 @@ def _check_curvature(problem: KernelProblem, some: Array, K: Array) -> None:
 def _compare(
     reading: Reading, values: Sequence[Any], bounds: Sequence[Array], problem: KernelProblem, options: dict[str, Any]
 ) -> None:
-    """Raise unless what was read has the values of W at random points over some of the rows."""
-    m, v = problem.program.m, reading.v
-    copies = len(reading.parts)
-    rng, rows = np.random.default_rng(0), np.unique(np.linspace(0, m - 1, _SAMPLE).astype("int64"))
-    if reading.arrays is None:
-        if m > _BLOCK:
-            return  # rows depend on one another: there is no W of some of them
-        rows = np.arange(m)
-        some = list(values)
-    else:
-        is_row = [x in set(reading.arrays) for x in reading.inputs]
-        some = [value[rows] if of_rows else value for value, of_rows in zip(values, is_row, strict=True)]
-    n = copies * len(rows)
-    lower, upper = (np.broadcast_to(np.asarray(bound, dtype="float64"), m * copies) for bound in bounds[:2])
-    entries = np.concatenate([rows + k * m for k in range(copies)])
-    low, high = np.maximum(lower[entries], -1.0), np.minimum(upper[entries], 1.0)
-    free = [np.full(n, -np.inf), np.full(n, np.inf)]
-    try:
-        written = function([v, *reading.inputs], reading.W, mode=PLAIN)
-        smaller = bind(reading, some, n, free, **options)
-        points = [low + (high - low) * rng.uniform(0.1, 0.9, n) for _ in range(3)]
-        pairs = [(float(written(u, *map(_dense, some))), smaller.value(u)) for u in points]
-    except (ValueError, IndexError):
-        if len(rows) == m:
-            raise
-        return  # W of fewer rows is no W: shapes are fixed in it
-    size = max(abs(a) for a, _ in pairs)
-    if not np.isfinite(size):
-        return
-    if any(abs(a - b) > _ROUNDING * max(size, 1e-300) for a, b in pairs):
+    """Raise unless what was read has the values of W at random points, over some of the rows, or over all if few.
+
+    There is no W of some of the rows where shapes are fixed in it, or where a row is computed from many others. Of such
+    a W with many rows nothing is compared.
+    """
+    m = problem.program.m
+    rows = np.unique(np.linspace(0, m - 1, _SAMPLE).astype("int64"))
+    pairs = None
+    if reading.arrays is not None and len(rows) < m:
+        try:
+            pairs = _values(reading, values, bounds, rows, m, options)
+        except (ValueError, IndexError):  # shapes are fixed in W
+            pairs = None
+    if pairs is None and m <= _BLOCK:
+        pairs = _values(reading, values, bounds, np.arange(m), m, options)
+    size = 0.0 if pairs is None else max(abs(a) for a, _ in pairs)
+    if pairs is not None and np.isfinite(size) and any(abs(a - b) > _ROUNDING * size for a, b in pairs):
         raise UnreadableError("what was read from W does not have its values: please report this W")
+
+
+def _values(
+    reading: Reading, values: Sequence[Any], bounds: Sequence[Array], rows: Array, m: int, options: dict[str, Any]
+) -> list[tuple[float, float]]:
+    """The values of W as it is written and as it was read, over these of m rows, at three random points."""
+    copies, rng, some = len(reading.parts), np.random.default_rng(0), list(values)
+    if len(rows) < m:
+        is_row = [x in set(reading.arrays or ()) for x in reading.inputs]
+        some = [value[rows] if of_rows else value for value, of_rows in zip(values, is_row, strict=True)]
+    n, entries = copies * len(rows), np.concatenate([rows + k * m for k in range(copies)])
+    lower, upper = (np.broadcast_to(np.asarray(bound, dtype="float64"), m * copies)[entries] for bound in bounds[:2])
+    low, high = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
+    written = function([reading.v, *reading.inputs], reading.W, mode=PLAIN)
+    read = bind(reading, some, n, [np.full(n, -np.inf), np.full(n, np.inf)], **options)
+    points = [low + (high - low) * rng.uniform(0.1, 0.9, n) for _ in range(3)]
+    return [(float(written(u, *map(_dense, some))), read.value(u)) for u in points]
 
 
 def _dense(value: Any) -> Any:
