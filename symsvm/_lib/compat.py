@@ -4,16 +4,18 @@
 looked up when it is used, not when this module is imported: JAX and uvicorn are optional and slow to import. If a name
 is missing or has changed, `IncompatibleVersion` says which.
 
-Of Numba and JAX themselves only public names are used. PyTensor's conversions of an Op to Numba or JAX apply to the
+Of JAX itself only public names are used. PyTensor's conversions of an Op to Numba or JAX apply to the
 whole process. `override_numba` and `override_jax` replace one of them only in the graphs that symsvm compiles, which it
 does with `numba_mode` and `jax_mode`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import importlib.metadata
+import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,12 +41,15 @@ __all__ = [
     "is_converting_own_graph",
     "jax_function",
     "jax_mode",
+    "numba_compiler_lock",
     "numba_mode",
     "numba_njit",
     "override_jax",
     "override_numba",
     "register_jax",
     "register_numba",
+    "release_openmp_threads",
+    "restart_openmp_threads",
     "subscripts",
 ]
 
@@ -227,6 +232,50 @@ def numba_mode() -> Mode:
             return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
 
     return Mode(DirectNumbaLinker(), get_mode("NUMBA").provided_optimizer)
+
+
+# Numba's threads
+
+
+def numba_compiler_lock() -> Any:
+    """Return the lock that Numba holds while it compiles, or None if Numba is not loaded or has no such lock."""
+    module = sys.modules.get("numba.core.compiler_lock")
+    return getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
+
+
+def release_openmp_threads() -> bool:
+    """Release the threads that GNU OpenMP keeps for this thread's parallel loops, and return whether none are left.
+
+    The next loop starts new ones.
+    """
+    module = _gnu_openmp()
+    if module is None:
+        return True
+    # Found through Numba's module, since a process may have several OpenMP libraries; GNU's has it from version 9 on.
+    release = getattr(ctypes.CDLL(module.__file__), "omp_pause_resource_all", None)
+    return release is not None and release(_OMP_PAUSE_SOFT) == 0
+
+
+def restart_openmp_threads() -> bool:
+    """Let Numba use GNU OpenMP in the child of a fork, and return whether it can.
+
+    Numba keeps the number of the process that launched the threads, and ends every child of that process that runs a
+    parallel loop. To launch them again makes the child the one that did.
+    """
+    module = _gnu_openmp()
+    launch = getattr(module, "launch_threads", None)  # the address of a function
+    if module is not None and launch is not None:
+        ctypes.CFUNCTYPE(None, ctypes.c_int)(launch)(sys.modules["numba"].config.NUMBA_NUM_THREADS)
+    return module is None or launch is not None
+
+
+# OpenMP's constant: release the threads, keep the settings.
+_OMP_PAUSE_SOFT = 1
+
+
+def _gnu_openmp() -> Any:
+    """Numba's module for OpenMP if it is in use and GNU's, else None. Other implementations survive a fork."""
+    return sys.modules.get("numba.np.ufunc.omppool") if sys.platform == "linux" else None
 
 
 # PyTensor on JAX
