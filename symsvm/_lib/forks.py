@@ -97,8 +97,8 @@ def check_threads() -> None:
     if _STATE["threads are lost"]:
         raise RuntimeError(
             "This process was forked after its parent had used OpenMP, which cannot release its threads here: a "
-            "parallel loop would never end. Start processes with multiprocessing.get_context('spawn') or 'forkserver', or "
-            "set NUMBA_THREADING_LAYER=workqueue."
+            "parallel loop would never end. Start processes with multiprocessing.get_context('spawn') or 'forkserver', "
+            "or set NUMBA_THREADING_LAYER=workqueue."
         )
 
 
