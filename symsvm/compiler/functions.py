@@ -20,6 +20,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
+from symsvm._lib.code_cache import prepare_directories
 from symsvm._lib.compat import jax_mode, numba_mode
 from symsvm._lib.forks import Lock, call_after_fork, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
@@ -195,6 +196,7 @@ def _compile(inputs, outputs, mode):
         _JAX["used"] |= mode is get_mode("JAX")
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
         mode = _without_wrong_rewrites(mode)
+        prepare_directories()
         compile_graphs = pytensor.function  # pyright: ignore[reportPrivateImportUsage]
         return compile_graphs(inputs, outputs, mode=mode, on_unused_input="ignore")
 
@@ -231,6 +233,7 @@ def _prepare_jax():
     """Register the conversions to JAX, and cache on disk what XLA compiles."""
     import jax
 
+    prepare_directories()
     importlib.import_module("symsvm.compiler.ops.jax_dispatch")
     if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
         jax.config.update("jax_compilation_cache_dir", str(config.base_compiledir / "jax"))
