@@ -39,10 +39,11 @@ EXAMPLES = {
         "An inner product that is written for one pair becomes, for all pairs, a stack of tiny products of matrices, "
         "which is slow in every library. The next two passes match the sum over features.",
     ),
-    "squared_distance_to_gemm": (
+    "squared_distances": (
         ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2),
-        "The array of all differences has m n d entries. The product of matrices has m n, and BLAS computes it at "
-        "the full speed of the processor. Both sides are centred first: a difference of large numbers loses digits.",
+        "The array of all differences has m n d entries, the matrix of distances m n. The operation has loops of its "
+        "own; where it uses a product of matrices, |a|^2 + |b|^2 - 2 a.b, pairs that would lose digits are computed by "
+        "differences.",
     ),
     "sum_of_products_to_dot": (
         (pt.dot(X, Z.T) * q[None, :]).sum(axis=1),

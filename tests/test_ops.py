@@ -12,16 +12,18 @@ import pytensor.tensor as pt
 import pytest
 import scipy.sparse
 from problems import KERNELS, PAIRS
+from pytensor import sparse
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 
 from symsvm import RBF, Precomputed, pair_kernel, sum_over
-from symsvm.compiler.functions import function, value_and_grad
+from symsvm.compiler.functions import function, resolve_mode, value_and_grad
 from symsvm.compiler.lifting import lift, tile
 from symsvm.compiler.matvec import kernel_form, kernel_matvec
 from symsvm.compiler.ops import KernelGram, KernelMatvec, NotElementwise, ScalarFunction, factor
 from symsvm.compiler.ops import scalar_function as tables
+from symsvm.compiler.ops.squared_distances import CANCELLATION, SquaredDistances, squared_distances
 from symsvm.compiler.ops.tiles import loop_globals
 from symsvm.compiler.ops.vector_math import FLOATS
 from symsvm.graphs.dtypes import retype
@@ -278,17 +280,22 @@ def test_an_operation_without_an_inner_loop_is_named():
 
 # Forms
 
-CHANNELS = {  # for each channel whether it is a product of matrices
-    **dict.fromkeys(FORMS, (True,)),
-    **dict.fromkeys(["laplacian", "chi-squared", "weighted rbf", "weighted laplacian", "intersection"], (False,)),
-    "composed": (True, False),
+CHANNELS = {  # for each channel whether it is a product of matrices, a squared distance, or another sum over features
+    **dict.fromkeys(FORMS, ("product",)),
+    **dict.fromkeys(["rbf", "custom", "rational quadratic", "rbf by dot"], ("distance",)),
+    **dict.fromkeys(["laplacian", "chi-squared", "weighted rbf", "weighted laplacian", "intersection"], ("other",)),
+    "composed": ("distance", "product", "other"),
+    "shared product": ("distance", "product"),
 }
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_kernel_form(name):
     form = kernel_form(FORMS[name], A, B)
-    assert tuple(channel.h.is_product for channel in form.channels) == CHANNELS[name]
+    kinds = [
+        "product" if c.h.is_product else "distance" if c.h.is_squared_difference else "other" for c in form.channels
+    ]
+    assert tuple(kinds) == CHANNELS[name]
     assert [len(channel.weights) for channel in form.channels] == [int("weighted" in name)] * len(form.channels)
     assert len(form.epilogue.inputs) == sum(map(len, (form.channels, form.rows, form.columns, form.numbers)))
     (again,) = tile([pt.dot(lift([FORMS[name](A, B)])[0], q)])
@@ -360,42 +367,54 @@ def test_matrices_without_a_form():
         factor(pt.exp(A))
 
 
-# The squared distance by a product of matrices
+# Squared distances
+
+FAR = {
+    "ordinary": lambda points: points,
+    "far from the origin": lambda points: points + 1e6,
+    "nearly equal": lambda points: np.vstack([points, points + 1e-8, points[:1]]),
+    "one outlier": lambda points: np.vstack([points, np.full_like(points[:1], 1e8)]),
+    "two clusters": lambda points: np.vstack([points, points[:30] + 1e7]),
+    "beyond the range of squares": lambda points: np.vstack([points, np.full_like(points[:1], 1e18)]),
+}
+
+
+SPARSE = [("CSR", mode) for mode in ("FAST_COMPILE", "NUMBA")]  # PyTensor has no sparse matrices on JAX
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
-def test_error_of_the_squared_distance(offset, dtype):
-    """At most (d + 4) eps (|a - c|^2 + |b - c|^2), c the centre, also for points far away or nearly equal."""
-    d = 5
-    points = RNG.normal(size=(60, d))
-    X = (np.vstack([points, points + 1e-8, points[:1]]) + offset).astype(dtype)
-    left, right = (pt.tensor(name, dtype=dtype, shape=(None, None)) for name in "AB")
-    squared = pair_kernel(lambda x, z: ((x - z) ** 2).sum())
-    value = KernelGram.of(kernel_form(squared, left, right))
-    D = pytensor.function([left, right], value, mode="FAST_COMPILE")(X, X)
-    E = X.astype(np.longdouble)
-    exact = ((E[:, None] - E[None]) ** 2).sum(-1)
-    sizes = ((E - E.mean(axis=0)) ** 2).sum(-1)
-    assert (D >= 0).all()
-    assert (abs(D - exact) <= (d + 4) * np.finfo(dtype).eps * (sizes[:, None] + sizes[None])).all()
+@pytest.mark.parametrize(("storage", "mode"), [("dense", mode) for mode in ("FAST_COMPILE", "NUMBA", "JAX")] + SPARSE)
+def test_squared_distances_keep_their_digits(storage, mode, dtype):
+    """The relative error is at most (d + 4) eps / CANCELLATION, wherever the points are."""
+    d, squared = 5, pair_kernel(lambda x, z: ((x - z) ** 2).sum())
+    S = sparse.csr_matrix("S", dtype=dtype) if storage == "CSR" else pt.tensor("S", dtype=dtype, shape=(None, d))
+    right = pt.tensor("right", dtype=dtype, shape=(None, None))
+    f = function([S, right], kernel_matvec(squared, S, S, right), mode=resolve_mode(mode))
+    for name, move in FAR.items():
+        X = move(RNG.normal(size=(60, d))).astype(dtype)
+        D = np.asarray(f(scipy.sparse.csr_matrix(X) if storage == "CSR" else X, np.eye(len(X), dtype=dtype)))
+        E = X.astype(np.longdouble)
+        exact = ((E[:, None] - E[None]) ** 2).sum(-1)
+        assert (abs(D - exact) <= (d + 4) * np.finfo(dtype).eps / CANCELLATION[dtype] * exact).all(), name
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_error_of_the_squared_distance_of_sparse_points(dtype):
-    """Sparse points are not centred: at most (d + 4) eps (|a|^2 + |b|^2)."""
-    d = 5
-    X = (RNG.normal(size=(40, d)) + 100).astype(dtype)
-    X = np.vstack([X, X[:3] * (1 + 2 * np.finfo(dtype).eps)]).astype(dtype)
-    S = scipy.sparse.csr_matrix(X)
-    squared = pair_kernel(lambda x, z: ((x - z) ** 2).sum())
-    identity = pt.constant(np.eye(len(X), dtype=dtype))
-    D = kernel_matvec(squared, S, S, identity).eval(mode="FAST_COMPILE")
-    E = X.astype(np.longdouble)
-    sizes = (E**2).sum(-1)
-    exact = ((E[:, None] - E[None]) ** 2).sum(-1)
-    assert (abs(D - exact) <= (d + 4) * np.finfo(dtype).eps * (sizes[:, None] + sizes[None])).all()
-    assert abs(D - exact).max() > 1e-3 * np.finfo(dtype).eps * sizes.max()  # centred points have a smaller error
+@pytest.mark.parametrize("name", FAR)
+def test_squared_distances_of_a_row_do_not_depend_on_other_rows(name):
+    X = FAR[name](RNG.normal(size=(60, 5)))
+    D = squared_distances(X, X, by_rows=True)
+    for rows in ([7], [7, 3], [50, 1, 2, 7, 9, 11, 13]):
+        np.testing.assert_array_equal(squared_distances(X[rows], X, by_rows=True), D[rows])
+
+
+def test_the_gradient_of_squared_distances():
+    A, B = pt.dmatrices("A", "B")
+    G = RNG.normal(size=(6, 4))
+    values = RNG.normal(size=(6, 3)) + 100, RNG.normal(size=(4, 3)) + 100
+    ours = pytensor.grad((SquaredDistances()(A, B) * G).sum(), [A, B])
+    theirs = pytensor.grad((((A[:, None] - B[None]) ** 2).sum(axis=2) * G).sum(), [A, B])
+    for mine, reference in zip(ours, theirs, strict=True):
+        f = pytensor.function([A, B], [mine, reference], mode="FAST_COMPILE", on_unused_input="ignore")
+        np.testing.assert_allclose(*f(*values), rtol=1e-10, atol=1e-10)
 
 
 # Graphs

@@ -1,16 +1,20 @@
-"""One thread for BLAS: its threads compete with Numba's, and stall on small matrices."""
+"""BLAS: one thread, since its threads compete with Numba's and stall on small matrices; products row by row."""
 
 from __future__ import annotations
 
 import functools
 import threading
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from symsvm._lib.forks import Lock, call_after_fork
 
-__all__ = ["SingleThreadedBlas"]
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
+
+__all__ = ["SingleThreadedBlas", "row_products"]
 
 
 class SingleThreadedBlas:
@@ -49,3 +53,14 @@ call_after_fork(SingleThreadedBlas.end_other_runs)
 @functools.cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def row_products(A: Any, B: Array) -> Array:
+    """Return A B, of matrices or of a matrix and a vector, with one call of BLAS for each row of A.
+
+    BLAS sums in an order that depends on the shapes. This way a row of the product does not depend on the other rows,
+    bit for bit. The rows of a CSR matrix are summed one by one anyway.
+    """
+    if hasattr(A, "tocsr"):
+        return np.asarray(A @ B)
+    return (np.ascontiguousarray(A)[:, None, :] @ B)[:, 0]

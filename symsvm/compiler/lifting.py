@@ -23,7 +23,7 @@ from pytensor.tensor.type import TensorType
 
 from symsvm.compiler.rewrites.products import (
     local_batched_inner_to_sum,
-    local_squared_distance_to_gemm,
+    local_squared_distances,
     local_sum_of_products_to_dot,
     local_tile,
 )
@@ -63,7 +63,7 @@ TILE_MEMORY = 2**22
 _LOOPS = {"reduce_to_sum": local_reduce_to_sum, "map_to_batch": local_map_to_batch}
 _PRODUCTS = {
     "batched_inner_to_sum": local_batched_inner_to_sum,
-    "squared_distance_to_gemm": local_squared_distance_to_gemm,
+    "squared_distances": local_squared_distances,
     "sum_of_products_to_dot": local_sum_of_products_to_dot,
     "quadratic_form": local_quadratic_form,
 }

@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 
 from symsvm._lib.validation import as_float
 from symsvm.compiler.lifting import lift
-from symsvm.compiler.ops.kernel_form import KernelForm, factor, without_centring
+from symsvm.compiler.ops.kernel_form import KernelForm, factor
 from symsvm.compiler.ops.kernel_ops import KernelMatvec
 from symsvm.compiler.ops.scalar_function import NotElementwise, ScalarFunction
 from symsvm.graphs.structure import varying_axes
@@ -93,12 +93,12 @@ def kernel_matvec(
         )
 
 
-def kernel_form(kernel: Kernel, X: Graph, Z: Graph, *, centred: bool = True) -> KernelForm:
+def kernel_form(kernel: Kernel, X: Graph, Z: Graph) -> KernelForm:
     """Return the `KernelForm` of the matrix K(x_i, z_j), or raise `NotElementwise`."""
     # Points of unknown shape: an axis of known length 1 would look like a broadcast one.
     A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")
     (K,) = lift([kernel(A, B)])
-    form = factor(K if centred else without_centring(K))
+    form = factor(K)
     return _replace(form, {A: X, B: Z})
 
 
@@ -141,12 +141,13 @@ def _sparse_matvec(kernel, X, Z, q):
     (K,) = lift([kernel(A, B)])
     hint = f"{kernel!r} cannot take sparse points"
     try:
-        form = factor(without_centring(K))
+        form = factor(K)
     except NotElementwise as error:
         raise TypeError(f"{hint}: {error}.") from None
     if any(channel.A is not A or channel.B is not B for channel in form.channels):
         raise TypeError(f"{hint}: it transforms them before it multiplies or subtracts them.")
-    d, other = (pt.as_tensor(side.shape[1]).astype("int64") for side in (X, Z))
+    widths = (sparse.csm_properties(side)[3][1] if _is_sparse(side) else side.shape[1] for side in (X, Z))
+    d, other = (width.astype("int64") for width in widths)
     d = Assert("points must have the same features.")(d, pt.eq(d, other))
     storage = tuple("csr" if _is_sparse(side) else "dense" for side in (X, Z))
     sides = [v for side in (X, Z) for v in (sparse.csm_properties(side)[:3] if _is_sparse(side) else [side])]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from symsvm._lib.blas import row_products
 from symsvm.estimators.multiclass import EncodedClasses, encode_classes
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
@@ -109,5 +110,5 @@ class KernelSource:
         if not callable(estimator.kernel):
             if X.shape[1] != estimator.shape_fit_[0]:
                 raise ValueError(f"X must have a column for each of the {estimator.shape_fit_[0]} training points.")
-            return X[:, estimator.support_] @ coef
-        return np.asarray(estimator.kernel(X, estimator.X_fit_))[:, estimator.support_] @ coef
+            return row_products(X[:, estimator.support_], coef)
+        return row_products(np.asarray(estimator.kernel(X, estimator.X_fit_))[:, estimator.support_], coef)

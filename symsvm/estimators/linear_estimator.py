@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symsvm._lib.blas import row_products
 from symsvm._lib.validation import choice, number
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.linear import Rows, solve_linear
@@ -88,8 +89,8 @@ class LinearEstimator(BaseSVM):
 
     def expansion(self, X: Any) -> Array:
         """Return x.w + b for each of the checked points, a column for each problem."""
-        values = X @ self.coef_.T.astype(X.dtype, copy=False) + self.intercept_.astype(X.dtype, copy=False)
-        return np.asarray(values)
+        weights, b = self.coef_.T.astype(X.dtype, copy=False), self.intercept_.astype(X.dtype, copy=False)
+        return row_products(X, weights) + b
 
 
 class LinearSVR(RegressorMixin, LinearEstimator):
@@ -227,4 +228,4 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         """
         check_is_fitted(self)
         Z = self.check_points(X, reset=False)
-        return np.asarray(Z @ self.coef_.astype(Z.dtype, copy=False) + Z.dtype.type(self.intercept_[0]))
+        return row_products(Z, self.coef_.astype(Z.dtype, copy=False)) + Z.dtype.type(self.intercept_[0])

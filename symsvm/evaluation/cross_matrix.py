@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pytensor.tensor as pt
 
+from symsvm._lib.blas import row_products
 from symsvm.compiler.ops.kernel_ops import KernelGram, KernelMatvec
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.compiler.ops import KernelForm
 
-__all__ = ["GivenCrossMatrix", "GraphCrossMatrix", "NumpyCrossMatrix", "TiledCrossMatrix"]
+__all__ = ["GivenCrossMatrix", "GraphCrossMatrix", "NumpyCrossMatrix", "RowwiseCrossMatrix", "TiledCrossMatrix"]
 
 # Entries of the largest array inside a tile of a compiled graph, (rows, n, d) for a kernel that subtracts points.
 _TILE = 2**19
+# Rows of a tile of predictions.
+_ROWS = 64
 # Multiplications up to which one core is faster than several.
 _SHORT = 2**24
 
@@ -49,10 +52,9 @@ class TiledCrossMatrix:
         n: int,
         *,
         dtype: str,
-        is_centred: bool,
     ):
         self.form, self.storage, self.data, self.shape, self.dtype = form, storage, data, (m, n), dtype
-        self.is_centred, self.loops = is_centred, {}
+        self.loops = {}
 
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
@@ -110,6 +112,8 @@ class TiledCrossMatrix:
 class NumpyCrossMatrix(TiledCrossMatrix):
     """The same in NumPy, without compiled loops: for a few points."""
 
+    by_rows = False
+
     def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         form = self.form
         op = KernelGram if want == "block" else KernelMatvec
@@ -118,12 +122,17 @@ class NumpyCrossMatrix(TiledCrossMatrix):
         channels, u, v, theta, _ = op.split(self.data)
         inputs = [x for A, B, weights in channels for x in (A[rows], B[columns], *weights)]
         inputs += [*(x[rows] for x in u), *(x[columns] for x in v), *theta]
-        result = [None]
-        op.perform(None, [*inputs, q.T] if want == "matvec" else inputs, [result])
+        result = op.evaluate([*inputs, q.T] if want == "matvec" else inputs, by_rows=self.by_rows)
         if want == "matvec":
-            out += result[0]
+            out += result
         else:
-            out[:, : len(columns)] = result[0]
+            out[:, : len(columns)] = result
+
+
+class RowwiseCrossMatrix(NumpyCrossMatrix):
+    """The same, one row at a time: for predictions, which must not depend on what is predicted beside a row."""
+
+    by_rows = True
 
 
 class GivenCrossMatrix:
@@ -145,7 +154,7 @@ class GivenCrossMatrix:
         self, q: ArrayLike, rows: Array | None = None, columns: Array | None = None, out: Array | None = None
     ) -> Array:
         """sum_j K_ij q_j over the chosen j, added to `out` if it is given."""
-        total = self.block(rows, columns) @ np.asarray(q, dtype=self.dtype)
+        total = row_products(self.block(rows, columns), np.asarray(q, dtype=self.dtype))
         if out is None:
             return total
         out += total
@@ -189,7 +198,11 @@ class GraphCrossMatrix:
         A, B = (
             side if i is None else tuple(array[i] for array in side) for side, i in ((self.A, rows), (self.B, columns))
         )
-        f, step = self.compiled(name, build), max(1, _TILE // max(1, sum(array.size for array in B)))
-        starts = range(0, max(1, len(A[0])), step)  # at least one, for the shape
+        f, step, m = self.compiled(name, build), _TILE // max(1, sum(array.size for array in B)), len(A[0])
+        step = max(1, step if self.A is self.B else min(step, _ROWS))
+        starts = range(0, max(1, m), step)  # at least one, for the shape
+        if self.A is not self.B and m % step and m:
+            # Tiles of one shape, with copies of a row at the end: a row gives the same bits beside any other.
+            A = tuple(np.concatenate([array, np.repeat(array[-1:], step - m % step, axis=0)]) for array in A)
         tiles = [f(*(array[i : i + step] for array in A), *B, *more) for i in starts]
-        return tiles[0] if len(tiles) == 1 else np.concatenate(tiles)
+        return (tiles[0] if len(tiles) == 1 else np.concatenate(tiles))[:m]

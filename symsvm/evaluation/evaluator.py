@@ -9,9 +9,16 @@ from pytensor.compile.mode import get_mode
 
 from symsvm._lib.validation import is_symbolic
 from symsvm.compiler.functions import resolve_mode
+from symsvm.compiler.ops.squared_distances import centre
 from symsvm.compiler.reading.pair_expression import PairExpression
 from symsvm.compiler.rewrites.products import SMALL_MATRIX
-from symsvm.evaluation.cross_matrix import GivenCrossMatrix, GraphCrossMatrix, NumpyCrossMatrix, TiledCrossMatrix
+from symsvm.evaluation.cross_matrix import (
+    GivenCrossMatrix,
+    GraphCrossMatrix,
+    NumpyCrossMatrix,
+    RowwiseCrossMatrix,
+    TiledCrossMatrix,
+)
 from symsvm.kernels import Precomputed
 
 if TYPE_CHECKING:
@@ -31,6 +38,11 @@ __all__ = ["KernelEvaluator", "PairEvaluator"]
 
 # Rows of sparse points that are made dense at a time.
 _DENSE_ROWS = 1024
+# A model is small if its points times their features, and some for the rest of an entry, are fewer: one row takes
+# NumPy some microseconds.
+_SMALL_MODEL, _ENTRY_COST = 2**15, 16
+# Features up to which any number of sparse rows is made dense.
+_DENSE_FEATURES = 64
 # Bytes of a Gram matrix that is held for many products.
 _OPERATOR_BYTES = 2**29
 
@@ -67,32 +79,29 @@ class PairEvaluator:
 
     def between(self, A: Rows, B: Rows) -> CrossMatrix:
         """The matrix between two sets of rows, for many blocks and products; points may be CSR."""
-        m, n = _count(A), _count(B)
-        small = m * n < SMALL_MATRIX
-        on_numba = self._mode is get_mode("NUMBA")
-        if small or not on_numba:
-            A, B = (_dense(A),) * 2 if A is B else (_dense(A), _dense(B))
-        is_centred = not any(hasattr(side, "tocsr") for side in (*A, *B))
-        form = self.expression.form(centred=is_centred) if on_numba else None
+        form = self.expression.form() if self._mode is get_mode("NUMBA") else None
         if form is None:
-            return GraphCrossMatrix(self._compiled, _dense(A), _dense(B), self.dtype)
-        # For a few points NumPy is done before any loop is compiled.
-        kind = NumpyCrossMatrix if small else TiledCrossMatrix
-        return self._tiled(kind, is_centred, *self._bind(form, A, B), m, n)
+            return GraphCrossMatrix(self._compiled, *_both(_dense, A, B), self.dtype)
+        kind = _kind(A, B)
+        if kind is not TiledCrossMatrix:
+            A, B = _both(_dense, A, B)
+        elif _is_sparse(A) != _is_sparse(B):
+            A, B = _sparse(A), _sparse(B)
+        return self._tiled(kind, *self._bind(form, A, B), _count(A), _count(B))
 
-    def _tiled(self, kind: type[TiledCrossMatrix], is_centred: bool, *bound: Any) -> TiledCrossMatrix:
+    def _tiled(self, kind: type[TiledCrossMatrix], *bound: Any) -> TiledCrossMatrix:
         """A matrix with the loops that others of the same form and storage have compiled."""
-        form = self.expression.form(centred=is_centred, dtype=self.dtype)
+        form = self.expression.form(self.dtype)
         assert form is not None
-        pairs = kind(form, *bound, dtype=self.dtype, is_centred=is_centred)
-        pairs.loops = self.expression.loops.setdefault((is_centred, pairs.storage, self.dtype), {})
+        pairs = kind(form, *bound, dtype=self.dtype)
+        pairs.loops = self.expression.loops.setdefault((pairs.storage, self.dtype), {})
         return pairs
 
     def like(self, pairs: CrossMatrix) -> CrossMatrix:
         """The same matrix in the type of this evaluator, from that of another evaluator of the same expression."""
         if isinstance(pairs, TiledCrossMatrix):
-            bound = pairs.storage, _cast(pairs.data, self.dtype), *pairs.shape
-            return self._tiled(type(pairs), pairs.is_centred, *bound)
+            data = _cast(pairs.form, pairs.storage, pairs.data, self.dtype)
+            return self._tiled(type(pairs), pairs.storage, data, *pairs.shape)
         if isinstance(pairs, GraphCrossMatrix):
             return GraphCrossMatrix(self._compiled, pairs.A, pairs.B, self.dtype)
         return GivenCrossMatrix(pairs.gram, pairs.A, pairs.B, self.dtype)
@@ -105,9 +114,7 @@ class PairEvaluator:
 
     def _bind(self, form: KernelForm, A: Rows, B: Rows) -> tuple[tuple, list[Any]]:
         """The storage of a form's channels, and its numbers for these rows."""
-        same = A is B
-        A = _stored(A, self.expression.rows)
-        B = A if same else _stored(B, self.expression.rows)
+        A, B = _both(lambda side: _stored(side, self.expression.rows), A, B)
         for a, b in zip(A, B, strict=True):
             if a.shape[1:] != b.shape[1:]:
                 raise ValueError(f"points must have the same features, got {a.shape[1]} and {b.shape[1]}.")
@@ -124,8 +131,7 @@ class PairEvaluator:
             data += [next(values) for _ in channel.weights]
             storage.append(tuple(kind))
         data += [value if value.ndim else np.float64(value) for value in values]
-        data = data if self.dtype == "float64" else _cast(data, self.dtype)
-        return tuple(storage), data
+        return tuple(storage), data if self.dtype == "float64" else _cast(form, storage, data, self.dtype)
 
     def _evaluate(self, form: KernelForm, A: Rows, B: Rows) -> list[Any]:
         """The values of the parts of a form, in float64."""
@@ -193,14 +199,54 @@ def _count(side: Rows) -> int:
     return np.shape(side[0])[0]
 
 
+def _both(change: Callable[[Rows], Rows], A: Rows, B: Rows) -> tuple[Rows, Rows]:
+    """Both sides, changed; one stays one."""
+    left = change(A)
+    return left, left if A is B else change(B)
+
+
 def _dense(side: Rows) -> Rows:
     """The rows with dense points."""
     return tuple(array.toarray() if hasattr(array, "tocsr") else array for array in side)
 
 
-def _cast(data: Sequence[Any], dtype: str) -> list[Any]:
-    """The same arrays and numbers in another type; indices stay as they are, and one array stays one."""
-    made = {}
+def _kind(A: Rows, B: Rows) -> type[TiledCrossMatrix]:
+    """How to evaluate a matrix. For a few points NumPy is done before any loop is compiled.
+
+    Predictions, of rows A from other ones B, must not depend on their number: B alone decides.
+    """
+    width = sum(array.shape[1] if np.ndim(array) == 2 or hasattr(array, "tocsr") else 1 for array in B)
+    is_sparse = _is_sparse(A) or _is_sparse(B)
+    if A is not B:
+        is_small = _count(B) * (width + _ENTRY_COST) < _SMALL_MODEL and not (is_sparse and width > _DENSE_FEATURES)
+        return RowwiseCrossMatrix if is_small else TiledCrossMatrix
+    is_small = _count(B) ** 2 < SMALL_MATRIX and not (is_sparse and _count(B) * width > SMALL_MATRIX)
+    return NumpyCrossMatrix if is_small else TiledCrossMatrix
+
+
+def _is_sparse(side: Rows) -> bool:
+    return any(hasattr(array, "tocsr") for array in side)
+
+
+def _sparse(side: Rows) -> Rows:
+    """The rows with points as CSR."""
+    from scipy.sparse import csr_matrix
+
+    return tuple(csr_matrix(array) if np.ndim(array) == 2 or hasattr(array, "tocsr") else array for array in side)
+
+
+def _cast(form: KernelForm, storage: Sequence[Any], data: Sequence[Any], dtype: str) -> list[Any]:
+    """The same arrays and numbers in another type; indices stay as they are, and one array stays one.
+
+    Differences of points do not depend on a centre: without it, points far from the origin would lose them.
+    """
+    data, made, i = list(data), {}, 0
+    for channel, kinds in zip(form.channels, storage, strict=True):
+        if channel.h.is_squared_difference and kinds == ("dense", "dense"):
+            A, B = data[i : i + 2]
+            c = centre(B)
+            data[i : i + 2] = (A - c,) * 2 if A is B else (A - c, B - c)
+        i += sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
     for value in data:
         if id(value) not in made:
             is_index = not isinstance(value, (np.ndarray, np.floating)) or value.dtype.kind != "f"

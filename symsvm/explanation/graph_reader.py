@@ -24,6 +24,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 
 from symsvm._lib.compat import subscripts
 from symsvm.compiler.ops import KernelGram, KernelMatvec
+from symsvm.compiler.ops.squared_distances import SquaredDistances
 from symsvm.compiler.rewrites.quadratic import QuadraticForm
 from symsvm.compiler.rewrites.reduce_to_sum import ScanBody, added_terms, final_state, initial_state
 from symsvm.explanation.formula import Operand, Term, TermFactory
@@ -218,6 +219,9 @@ class GraphReader:
         factors = [Operand(left, tuple(range(len(a)))), Operand(right, tuple(range(len(axes) - len(b), len(axes))))]
         return self.terms.product(factors, [], len(axes)), axes
 
+    def _read_distances(self, v, node):
+        return self._make_call(v, node, "squared_distances")
+
     def _read_blockwise(self, v, node):
         if isinstance(node.op.core_op, Subtensor):
             return self._read_lookup(v, node)
@@ -395,6 +399,7 @@ _METHODS = (
     (CAReduce, GraphReader._read_reduction),
     (DimShuffle, GraphReader._read_dimshuffle),
     (Dot, GraphReader._read_dot),
+    (SquaredDistances, GraphReader._read_distances),
     ((DisconnectedGrad, ScalarFromTensor, TensorFromScalar, SpecifyShape), GraphReader._read_input),
     (QuadraticForm, GraphReader._read_quadratic_form),
     (KernelMatvec, GraphReader._read_matvec),

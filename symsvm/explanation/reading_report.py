@@ -91,7 +91,7 @@ def _sentences(reading: Reading) -> list[str]:
     if reading.pairs is None:
         return ["H is a matrix that is given as a whole. 'auto' takes Decomposition."]
     expression = reading.pairs.expression
-    form = expression.form(centred=True)
+    form = expression.form()
     if form is None:
         how = "its graph is evaluated a tile at a time"
     else:

@@ -13,6 +13,7 @@ from pytensor.tensor.elemwise import CAReduce
 
 from symsvm._lib.compat import jax_function, override_jax, register_jax
 from symsvm.compiler.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
+from symsvm.compiler.ops.squared_distances import CANCELLATION, SAMPLE, SquaredDistances
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point
 
 if TYPE_CHECKING:
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
 
     from symsvm.compiler.ops.scalar_function import ScalarFunction
 
-__all__ = ["jax_funcify_pairs", "jax_funcify_polytope", "jax_funcify_reduction", "jax_funcify_sparse"]
+__all__ = [
+    "jax_funcify_distances",
+    "jax_funcify_pairs",
+    "jax_funcify_polytope",
+    "jax_funcify_reduction",
+    "jax_funcify_sparse",
+]
 
 # The most rows of a tile, and the most entries.
 _ROWS, _ENTRIES = 512, 2**24
+# Distances in each row, on average, that are computed by differences where the others are not.
+_ROOM = 8
 
 
 def _function(scalar_function: ScalarFunction) -> Callable:
@@ -46,17 +55,49 @@ def jax_funcify_sparse(op=None, node=None, **kwargs):
     raise NotImplementedError("sparse points do not run on JAX: pass dense points, or choose another mode.")
 
 
+def _product(A, B):
+    return A @ B.T
+
+
+def _distances(A, B):
+    """Return |a_i - b_j|^2 by the rule of `squared_distances`.
+
+    Shapes are fixed: there is room for a few pairs in each row to compute by differences, such as a point with itself.
+    Where there are more, all pairs are computed so.
+    """
+    (m, d), n = A.shape, B.shape[0]
+    c = jnp.median(B[:: -(-n // SAMPLE)], axis=0) if n else jnp.zeros(d, A.dtype)
+    a, b = A - c, B - c
+    norms = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :]
+    D = norms - 2 * (a @ b.T)
+    cancelled = ~(D >= CANCELLATION[str(D.dtype)] * norms)
+    room = min(m * n, _ROOM * max(m, 1))
+
+    def some():
+        i, j = jnp.nonzero(cancelled, size=room, fill_value=0)
+        exact = ((A[i] - B[j]) ** 2).sum(axis=1)
+        return D.at[i, j].set(jnp.where(cancelled[i, j], exact, D[i, j]))
+
+    return jax.lax.cond(cancelled.sum() <= room, some, lambda: ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+
+
+@register_jax(SquaredDistances)
+def jax_funcify_distances(op, node=None, **kwargs):
+    """Convert the squared distances of all pairs."""
+    return _distances
+
+
 @register_jax(KernelFeatures, KernelGram, KernelMatvec)
 def jax_funcify_pairs(op, node=None, **kwargs):
     """Convert an Op of `kernel_ops`: evaluate K for a tile of rows and all columns, then reduce it, tile by tile."""
     if any("csr" in storage for storage in op.storage):
         jax_funcify_sparse()
-    hs = [None if h.is_product else _function(h) for h in op.hs]
+    hs = [_product if h.is_product else _distances if h.is_squared_difference else _function(h) for h in op.hs]
     epilogue = _function(op.epilogue)
     channel, f = (0, None) if op.f is None else (op.f[0], _function(op.f[1]))
 
     def feature_sum(h, A, B, weights):
-        return A @ B.T if h is None else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+        return h(A, B) if h in (_product, _distances) else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
 
     def pairs(*inputs):
         channels, u, v, theta, more = op.split(inputs)

@@ -2,8 +2,9 @@
 
     K_ij = e(s_ij, ..., u_i, ..., v_j, ..., theta, ...),    s_ij = sum_k h(a_ik, b_jk, w_k)
 
-Each s is a *channel*: with h = a_ik b_jk a product of matrices (GEMM), with h = |a_ik - b_jk| the distance of the
-Laplacian kernel. The epilogue e and the functions h are scalar functions that are extracted from the graph of K.
+Each s is a *channel*: with h = a_ik b_jk a product of matrices (GEMM), with h = (a_ik - b_jk)^2 the squared distance,
+with h = |a_ik - b_jk| the distance of the Laplacian kernel. The epilogue e and the functions h are extracted
+from the graph of K.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportReturnType=false
@@ -16,14 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedGrad
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import ancestors
-from pytensor.scalar.basic import Mul, Neg, Sub, TrueDiv
+from pytensor.scalar.basic import Mul, Neg, TrueDiv
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 
 from symsvm.compiler.ops.scalar_function import NotElementwise, ScalarFunction
+from symsvm.compiler.ops.squared_distances import SquaredDistances
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import is_elemwise, is_literal, select_axes, varying_axes
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Graph
 
-__all__ = ["Channel", "KernelForm", "factor", "without_centring"]
+__all__ = ["Channel", "KernelForm", "factor"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def factor(K: Graph) -> KernelForm:
     if varying_axes(K) != {0, 1}:
         raise NotElementwise("it does not vary along both axes")
     (K,) = widen([K])
-    K = _gather_numbers(_merge_centred(K))
+    K = _gather_numbers(K)
     channels, rows, columns, numbers = {}, {}, {}, {}
     for leaf in _leaves(K, lambda v: varying_axes(v) != {0, 1} or not is_elemwise(v)):
         axes = varying_axes(leaf)
@@ -122,6 +122,10 @@ def _channel(leaf):
         A, Bt = leaf.owner.inputs
         a, b = pt.scalar(dtype=A.dtype), pt.scalar(dtype=Bt.dtype)
         return Channel(ScalarFunction([a, b], a * b), A, select_axes(Bt, (1, 0)))
+    if isinstance(op, SquaredDistances):
+        A, B = leaf.owner.inputs
+        a, b = pt.scalar(dtype=A.dtype), pt.scalar(dtype=B.dtype)
+        return Channel(ScalarFunction([a, b], (a - b) ** 2), A, B)
     if isinstance(op, Sum) and op.axis == (2,) and leaf.owner.inputs[0].ndim == 3:
         (term,) = leaf.owner.inputs
         whole = _leaves(term, lambda v: varying_axes(v) != {0, 1, 2} or not is_elemwise(v))
@@ -144,21 +148,6 @@ def _feature_sum(term, leaves):
     A, B = select_axes(As[0], (0, 2)), select_axes(Bs[0], (1, 2))
     weights = tuple(pt.broadcast_to(select_axes(w, (2,)), (A.shape[1],)) for w in rest)
     return Channel(ScalarFunction.of(term, [As[0], Bs[0], *rest]).retyped(A.dtype), A, B, weights)
-
-
-def _merge_centred(K):
-    """x.z -> (x - c).(z - c) + x.c + (z - c).c where K has the product of the centred points as well."""
-    dots = [v for v in _leaves(K, lambda v: not is_elemwise(v)) if _has_op(v, Dot)]
-    plain = {(v.owner.inputs[0], select_axes(v.owner.inputs[1], (1, 0))): v for v in dots}
-    swaps = {}
-    for dot in dots:
-        A, Bt = dot.owner.inputs
-        a, b = _shifted(A), _shifted(select_axes(Bt, (1, 0)))
-        if a is None or b is None or a[1] is not b[1] or (a[0], b[0]) not in plain:
-            continue
-        c = select_axes(a[1], (1,))
-        swaps[plain[a[0], b[0]]] = dot + pt.dot(a[0], c)[:, None] + pt.dot(select_axes(Bt, (1, 0)), c)[None, :]
-    return graph_replace(K, swaps) if swaps else K
 
 
 def _gather_numbers(K):
@@ -209,22 +198,3 @@ def _elementwise_part(K):
     found = []
     _leaves(K, lambda v: not is_elemwise(v) or found.append(v))
     return found
-
-
-def without_centring(K: Graph) -> Graph:
-    """Return the graph of points that are not centred: centring would make sparse points dense."""
-    centred = {v: shifted for v in ancestors([K]) if (shifted := _shifted(v)) is not None}
-    swaps = {v: X for v, (X, row) in centred.items() if _has_op(select_axes(row, (1,)), DisconnectedGrad)}
-    return graph_replace(K, swaps) if swaps else K
-
-
-def _shifted(matrix):
-    """Return (X, c[None, :]) of X - c[None, :], else None."""
-    if not is_elemwise(matrix, Sub) or matrix.ndim != 2:
-        return None
-    X, row = matrix.owner.inputs
-    return (X, row) if varying_axes(row) == {1} and varying_axes(X) == {0, 1} else None
-
-
-def _has_op(variable, kind):
-    return variable.owner is not None and isinstance(variable.owner.op, kind)

@@ -11,6 +11,8 @@ Ops. With g the cotangent of sum_j K_ij q_jr, for p right-hand sides r, the grad
     q_j     sum_i K_ij g_i                                 KernelMatvec of the transposed matrix
     u_i     g_i . sum_j (de/du)_ij q_j                     KernelMatvec with another epilogue; also for v and theta
     a_ik    sum_j (de/ds)_ij (g_i . q_j) (dh/da)_ijk       with one more channel, g_i . q_j
+
+Where h is a product or a squared difference, the last sum is a KernelMatvec too, of B, or of B and of ones.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportIndexIssue=false
@@ -23,11 +25,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import grad
+from pytensor.gradient import disconnected_grad, grad
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
+from symsvm._lib.blas import row_products
 from symsvm.compiler.ops.scalar_function import ScalarFunction
+from symsvm.compiler.ops.squared_distances import SquaredDistances, squared_distances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +150,24 @@ class _PairOp(Op):
         return self.epilogue.graph(args)
 
     def perform(self, node, inputs, outputs):
-        """Compute in NumPy, some rows at a time, for backends that have no tiled loops."""
+        """Compute in NumPy, for backends that have no tiled loops."""
+        outputs[0][0] = self.evaluate(inputs)
+
+    def evaluate(self, inputs: Sequence[np.ndarray], *, by_rows: bool = False) -> np.ndarray:
+        """Return the output in NumPy, some rows at a time.
+
+        Parameters
+        ----------
+        inputs : sequence of ndarray
+            The values of the inputs.
+        by_rows : bool
+            Whether to multiply one row at a time, so that the result of a row does not depend on the other rows.
+
+        Returns
+        -------
+        ndarray
+            The value of the output.
+        """
         channels, u, v, theta, more = self.split(inputs)
         channels = [_to_dense(*channel, kind) for channel, kind in zip(channels, self.storage, strict=True)]
         m, n = check_shapes(channels, u, v, more)
@@ -154,16 +175,18 @@ class _PairOp(Op):
         parts = []
         for i in range(0, max(1, m), rows):  # at least once, for the shape of an empty result
             part = slice(i, i + rows)
-            sums = [_channel_sum_numpy(h, A[part], B, w) for h, (A, B, w) in zip(self.hs, channels, strict=True)]
+            sums = [
+                _channel_sum_numpy(h, A[part], B, w, by_rows) for h, (A, B, w) in zip(self.hs, channels, strict=True)
+            ]
             K = self.epilogue(*sums, *(x[part, None] for x in u), *v, *theta)
-            parts.append(self._reduce(np.broadcast_to(K, (len(sums[0]), n)), part, channels, more))
-        outputs[0][0] = np.concatenate(parts).astype(self.dtype)
+            parts.append(self._reduce(np.broadcast_to(K, (len(sums[0]), n)), part, channels, more, by_rows))
+        return np.concatenate(parts).astype(self.dtype)
 
     def _output(self, inputs: list) -> Graph:
         """Return the output variable."""
         raise NotImplementedError
 
-    def _reduce(self, K: np.ndarray, part: slice, channels: list, more: list) -> np.ndarray:
+    def _reduce(self, K: np.ndarray, part: slice, channels: list, more: list, by_rows: bool) -> np.ndarray:
         """Return the result for the rows of K in `part`."""
         raise NotImplementedError
 
@@ -196,9 +219,11 @@ def _to_dense(A, B, weights, storage):
     return *sides, weights
 
 
-def _channel_sum_numpy(h, A, B, weights):
+def _channel_sum_numpy(h, A, B, weights, by_rows):
     if h.is_product:
-        return A @ B.T
+        return row_products(A, B.T) if by_rows else A @ B.T
+    if h.is_squared_difference:
+        return squared_distances(A, B, by_rows=by_rows)
     return h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
 
 
@@ -206,6 +231,8 @@ def _channel_sum(h, A, B, weights):
     """Return the sums of one channel as a graph: a product of matrices, or a sum over the last of three axes."""
     if h.is_product:
         return pt.dot(A, B.T)
+    if h.is_squared_difference:
+        return SquaredDistances()(A, B)
     return h.graph([A[:, None, :], B[None, :, :], *(w[None, None, :] for w in weights)]).sum(axis=2)
 
 
@@ -217,7 +244,7 @@ class KernelGram(_PairOp):
     def _output(self, inputs):
         return pt.tensor(dtype=self.dtype, shape=self._lengths(inputs))
 
-    def _reduce(self, K, part, channels, more):
+    def _reduce(self, K, part, channels, more, by_rows):
         return K
 
     def pullback(self, inputs, outputs, cotangents):
@@ -234,8 +261,8 @@ class KernelMatvec(_PairOp):
         m, _ = self._lengths(inputs)
         return pt.tensor(dtype=self.dtype, shape=(m, *inputs[-1].type.shape[1:]))
 
-    def _reduce(self, K, part, channels, more):
-        return K @ more[0]
+    def _reduce(self, K, part, channels, more, by_rows):
+        return row_products(K, more[0]) if by_rows else K @ more[0]
 
     def pullback(self, inputs, outputs, cotangents):
         """Return the gradients by all inputs; the docstring of this module gives the formulas."""
@@ -275,6 +302,14 @@ class KernelMatvec(_PairOp):
         if h.is_product:
             matvec = KernelMatvec(*weighted, *rest)
             return [matvec(*extended, B), matvec.transposed(extended, A)]
+        if h.is_squared_difference:
+            matvec, c = KernelMatvec(*weighted, *rest), disconnected_grad(B.mean(axis=0))
+            a, b = A - c, B - c
+            rows, columns = matvec(*extended, pt.ones_like(B[:, 0])), matvec.transposed(extended, pt.ones_like(A[:, 0]))
+            return [
+                2 * (a * rows.dimshuffle(0, "x") - matvec(*extended, b)),
+                2 * (b * columns.dimshuffle(0, "x") - matvec.transposed(extended, a)),
+            ]
         by = [h.grad(i) for i in range(len(h.inputs))]
         sums = [None if dh is None else KernelFeatures(*weighted, *rest, f=(index, dh)) for dh in by]
         dA = pt.zeros_like(A) if sums[0] is None else sums[0](*extended)
@@ -321,7 +356,7 @@ class KernelFeatures(_PairOp):
         A = self.split(inputs)[0][self.f[0]][0]
         return pt.tensor(dtype=self.dtype, shape=(m, A.type.shape[1]))
 
-    def _reduce(self, K, part, channels, more):
+    def _reduce(self, K, part, channels, more, by_rows):
         index, f = self.f
         A, B, weights = channels[index]
         return (K[:, :, None] * f(A[part, None, :], B[None, :, :], *weights)).sum(axis=1)

@@ -24,6 +24,7 @@ from pytensor.tensor.subtensor import Subtensor
 
 from symsvm._lib.compat import compile_source, numba_njit, override_numba, register_numba, subscripts
 from symsvm.compiler.ops.kernel_ops import SHAPE_ERROR, KernelFeatures, KernelGram, KernelMatvec
+from symsvm.compiler.ops.squared_distances import SquaredDistances
 from symsvm.compiler.ops.tiles import compile_tiles, parameter_names
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "compile_op",
     "numba_funcify_argsort",
+    "numba_funcify_distances",
     "numba_funcify_pairs",
     "numba_funcify_polytope",
     "numba_funcify_product",
@@ -184,6 +186,25 @@ def numba_funcify_sum(op, node, stock):
         return sums.astype(number)
 
     return along, _key("sum", axis, out.dtype, str(op.acc_dtype))
+
+
+@register_numba(SquaredDistances)
+def numba_funcify_distances(op, node, **kwargs):
+    """Convert the squared distances of few points, by differences; the tiles have loops of their own."""
+
+    @numba_njit(fastmath={"contract", "reassoc"})
+    def distances(A, B):
+        D = np.empty((A.shape[0], B.shape[0]), A.dtype)
+        for i in range(A.shape[0]):
+            for j in range(B.shape[0]):
+                total = A.dtype.type(0)
+                for k in range(A.shape[1]):
+                    difference = A[i, k] - B[j, k]
+                    total += difference * difference
+                D[i, j] = total
+        return D
+
+    return distances, _key("distances")
 
 
 @override_numba(ArgSortOp)

@@ -141,6 +141,19 @@ class ScalarFunction:
             and set(node.inputs) == set(self.inputs)
         )
 
+    @property
+    def is_squared_difference(self) -> bool:
+        """Whether the function is the square of the difference of its two inputs."""
+        node = self.output.owner
+        if len(self.inputs) != 2 or node is None or not isinstance(node.op.scalar_op, ps.Sqr):
+            return False
+        difference = node.inputs[0].owner
+        return (
+            difference is not None
+            and isinstance(difference.op.scalar_op, ps.Sub)
+            and set(difference.inputs) == set(self.inputs)
+        )
+
     def source(self, names: Sequence[str], result: str) -> str:
         """Return the statements that compute `result` from variables with these names."""
         known = dict(zip(self.inputs, names, strict=True))

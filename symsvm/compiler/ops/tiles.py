@@ -28,8 +28,9 @@ import numpy as np
 
 from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
-from symsvm.compiler.ops import vector_math
+from symsvm.compiler.ops import sparse_distances, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
+from symsvm.compiler.ops.squared_distances import CANCELLATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,7 +105,9 @@ def _compile(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
 
 # The compiled code depends on the helpers below and in vector_math too, so that their source is part of the key.
 _HELPER_SOURCE = (
-    "".join(inspect.getsource(module) for module in (sys.modules[__name__], vector_math)) + numba.__version__
+    "".join(inspect.getsource(module) for module in (sys.modules[__name__], vector_math, sparse_distances))
+    + repr(CANCELLATION)
+    + numba.__version__
 )
 
 
@@ -130,6 +133,9 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "pack": _pack,
         "pack_csr": _pack_csr,
         "unpack_csr": _unpack_csr,
+        "column_norms": sparse_distances.column_norms,
+        "distances": sparse_distances.distances,
+        "cancellation": np.dtype(dtype).type(CANCELLATION[dtype]),
         **{name: getattr(np, name) for name in DTYPES},
         **{name: getattr(math, name) for name in names},
         **functions,
@@ -215,6 +221,9 @@ class TileSource:
         self.epilogue, self.hs, self.result, self.storage, self.f = epilogue, hs, result, storage, f
         self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
         self.weights = [len(h.inputs) - 2 for h in hs]
+        # Differences of all features would be too many for sparse points: distances are computed from products.
+        self.is_distance = [h.is_squared_difference and s == ("csr", "csr") for h, s in zip(hs, storage, strict=True)]
+        self.by_product = [h.is_product or d for h, d in zip(hs, self.is_distance, strict=True)]
 
     def text(self):
         """Return the functions, inner ones first; the last is `tiles`."""
@@ -240,8 +249,7 @@ class TileSource:
 
     def _channel(self, c):
         """Yield the functions that add to the sums of channel c, for four dense rows or one sparse row."""
-        h = self.hs[c]
-        product = h.is_product
+        h, product = self.hs[c], self.by_product[c]
         if not product:
             yield self._scalar(f"h{c}", h)
 
@@ -304,6 +312,7 @@ class TileSource:
         add(f"panels = max(1, min((n + columns - 1) // columns, {_GROUP} // max(1, columns * ({width}))))")
         for c in range(len(self.storage)):
             add(f"packed{c} = np.empty((panels, d{c}, columns), number)")
+            add(f"norms{c} = np.empty((panels if {self.is_distance[c]} else 0, columns), number)")
         add("for first in range(0, n, panels * columns):")
         out.depth += 1
         add("last = min(n, first + panels * columns)")
@@ -312,7 +321,9 @@ class TileSource:
             B = f"B{c}" if right == "dense" else f"B{c}_x, B{c}_k, B{c}_start"
             pack = "pack" if right == "dense" else "pack_csr"
             add(f"    {pack}({B}, ids, first + t * columns, packed{c}[t])")
-        packed = [f"packed{c}" for c in range(len(self.storage))]
+            if self.is_distance[c]:
+                add(f"    column_norms({B}, ids, first + t * columns, packed{c}[t], norms{c}[t])")
+        packed = [f"{name}{c}" for c in range(len(self.storage)) for name in ("packed", "norms")]
         args = ", ".join(["rows", "ids", *self._names, "q", "out", *packed])
         add("for t in prange((m + step - 1) // step):")
         add(f"    chunk(t * step, min(m, t * step + step), first, last, columns, {args})")
@@ -320,7 +331,7 @@ class TileSource:
 
     def _chunk(self):
         """Return the loops over the panels of a group and over the rows of one chunk."""
-        packed = "".join(f", packed{c}" for c in range(len(self.storage)))
+        packed = "".join(f", packed{c}, norms{c}" for c in range(len(self.storage)))
         out = _Lines(
             f"def chunk(low, high, first, last, columns, rows, ids, {', '.join(self._names)}, q, out{packed}):"
         )
@@ -331,8 +342,10 @@ class TileSource:
                 add(f"d{c} = A{c}.shape[1]")
             add(f"wide{c} = {self._is_dense(c)} and d{c} > {_FEATURES}")
             add(f"sums{c} = np.empty((high - low + 4 if wide{c} else 4, columns), number)")
-            if left == "csr" and not self.hs[c].is_product:
+            if left == "csr" and not self.by_product[c]:
                 add(f"dense{c} = np.empty((4, d{c}), number)")
+            if self.is_distance[c]:
+                add(f"dense{c}, seen{c} = np.zeros(d{c}, number), np.zeros(d{c} + 1, np.int64)")
         for i in range(self.n_columns):
             add(f"column{i} = np.empty(columns, number)")
         add("for j0 in range(first, last, columns):")
@@ -376,10 +389,16 @@ class TileSource:
 
     def _narrow(self, c, add):
         """Write the sums of a channel whose features fit one panel, for four rows."""
-        left, product = self.storage[c][0], self.hs[c].is_product
+        left, product = self.storage[c][0], self.by_product[c]
         if left == "csr" and product:
             add("for r in range(min(4, high - i)):")
             add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i + r], panel{c}, sums{c}[r], nj)")
+            if self.is_distance[c]:
+                A, B = (f"({side}{c}_x, {side}{c}_k, {side}{c}_start)" for side in "AB")
+                norms = f"norms{c}[(j0 - first) // columns], sums{c}[r], nj"
+                add(
+                    f"    distances({A}, rows[i + r], {B}, ids, j0, panel{c}, {norms}, cancellation, dense{c}, seen{c})"
+                )
         elif left == "csr":
             add("for r in range(4):")
             add(f"    unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, high - 1)], dense{c}[r])")

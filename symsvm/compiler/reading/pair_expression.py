@@ -29,7 +29,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from symsvm.compiler.functions import COMPILING, function
 from symsvm.compiler.lifting import canonicalize, lift
-from symsvm.compiler.ops.kernel_form import factor, without_centring
+from symsvm.compiler.ops.kernel_form import factor
 from symsvm.compiler.ops.scalar_function import NotElementwise
 from symsvm.compiler.reading.definiteness import psd_conditions
 from symsvm.compiler.rewrites.quadratic import is_symmetric
@@ -90,7 +90,7 @@ class PairExpression:
         self.rows, self.columns, self.numbers, self.matrix = list(rows), list(columns), list(numbers), matrix
         self.dtype: str = matrix.dtype
         self.loops: dict[Hashable, dict] = {}
-        self._forms: dict[tuple[bool, str], KernelForm | None] = {}
+        self._forms: dict[str, KernelForm | None] = {}
         self._parts: dict[Any, Any] = {}
         self._functions: dict[Any, Callable] = {}
 
@@ -162,20 +162,20 @@ class PairExpression:
             conditions = psd_conditions(canonical, self.rows, self.columns)
             return None if conditions is None else function(self.numbers, conditions, mode=PLAIN)
 
-    def form(self, *, centred: bool, dtype: str = "float64") -> KernelForm | None:
-        """The form in which tiles are computed, None if there is none; centred points keep more digits."""
-        if (centred, dtype) not in self._forms:
+    def form(self, dtype: str = "float64") -> KernelForm | None:
+        """The form in which tiles are computed, None if there is none."""
+        if dtype not in self._forms:
             with COMPILING:
-                self._forms[centred, dtype] = self._form(centred, dtype)
-        return self._forms[centred, dtype]
+                self._forms[dtype] = self._form(dtype)
+        return self._forms[dtype]
 
-    def _form(self, centred, dtype):
+    def _form(self, dtype):
         if dtype != self.dtype:
-            form = self.form(centred=centred)
+            form = self.form()
             return None if form is None else form.retyped(dtype)
         (K,) = lift([self.matrix])
         try:
-            return factor(K if centred else without_centring(K))
+            return factor(K)
         except NotElementwise:
             return None
 

@@ -9,7 +9,6 @@ import math
 from typing import TYPE_CHECKING
 
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad
 from pytensor.graph.basic import Constant
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Mul, Pow, Sqr, Sub, TrueDiv
@@ -20,6 +19,7 @@ from pytensor.tensor.math import Dot, Sum
 from symsvm.compiler.ops.kernel_form import factor
 from symsvm.compiler.ops.kernel_ops import KernelGram, KernelMatvec
 from symsvm.compiler.ops.scalar_function import NotElementwise
+from symsvm.compiler.ops.squared_distances import SquaredDistances
 from symsvm.graphs.structure import is_elemwise, select_axes, varying_axes
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = [
     "SMALL_MATRIX",
     "factors",
     "local_batched_inner_to_sum",
-    "local_squared_distance_to_gemm",
+    "local_squared_distances",
     "local_sum_of_products_to_dot",
     "local_tile",
     "tiled_gram",
@@ -57,12 +57,8 @@ def local_batched_inner_to_sum(fgraph, node):
 
 
 @node_rewriter([Sum])
-def local_squared_distance_to_gemm(fgraph, node):
-    """sum_k (a_ik - b_jk)^2 -> |a_i|^2 + |b_j|^2 - 2 a_i.b_j, not below 0, with both centred at the mean of b.
-
-    The error is at most (d + 4) eps (|a_i|^2 + |b_j|^2). Centring makes these norms as small as the spread of the
-    points, so that points far from the origin lose no digits.
-    """
+def local_squared_distances(fgraph, node):
+    """sum_k (a_ik - b_jk)^2 -> SquaredDistances(a, b)."""
     (square,) = node.inputs
     difference = _square_root(square)
     if difference is None or square.ndim != 3 or not is_elemwise(difference, Sub):
@@ -79,11 +75,7 @@ def local_squared_distance_to_gemm(fgraph, node):
     else:
         return None
     a, b = select_axes(a, (rows, axis)), select_axes(b, (columns, axis))
-    centre = disconnected_grad(b.mean(axis=0))  # the distance does not depend on it
-    a, b = (a - centre,) * 2 if a is b else (a - centre, b - centre)
-    norms_a, norms_b = ((a * a).sum(axis=1),) * 2 if a is b else ((a * a).sum(axis=1), (b * b).sum(axis=1))
-    squared = norms_a[:, None] + norms_b[None, :] - 2 * pt.dot(a, b.T)
-    return [pt.maximum(squared, 0).astype(node.outputs[0].dtype)]
+    return [SquaredDistances()(a, b).astype(node.outputs[0].dtype)]
 
 
 @node_rewriter([Sum])

@@ -17,6 +17,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.rewriting.basic import register_canonicalize
 
+from symsvm.compiler.ops.squared_distances import SquaredDistances
 from symsvm.compiler.rewrites.products import factors
 from symsvm.graphs.structure import is_elemwise, select_axes, varying_axes
 
@@ -142,6 +143,8 @@ class _ExpressionNumbers:
             if swap:
                 return "dot", self._transposed(right), self._transposed(left)
             return "dot", self._plain(left), self._plain(right)
+        if isinstance(op, SquaredDistances):
+            return "distances", *(self(v) for v in (reversed(node.inputs) if swap else node.inputs))
         if isinstance(op, Sum) and op.axis == (2,):
             return "sum", self(node.inputs[0], swap)
         if swap:  # other operations are opaque
