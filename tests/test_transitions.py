@@ -179,7 +179,8 @@ def test_a_point_that_is_not_finite_is_left_for_the_best_one():
     _, _, state = problem()
     state.W = np.inf
     assert not state.is_finite()
-    assert not state.restore_best()  # there is none yet
+    assert state.restore_best()  # there is none yet: a new start, in a higher precision
+    assert not state.z.any()
     state.recompute_gradient()
     state.measure()
     state.make_progress(1e-3)

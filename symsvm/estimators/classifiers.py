@@ -308,9 +308,11 @@ class NuSVC(KernelClassifier):
         if self.class_weight is None:
             return {"y": y, "weight": weights, "nu": as_class_nu(self.nu, y, weights)}
         # Class weights make classes unequal on purpose: where nu is infeasible, all of the lighter class is at bounds.
-        lighter = min(weights[y > 0], weights[y < 0], key=np.sum)
-        # In units of the lighter class's weights: tol is a difference of sums of them.
-        weights, nu = weights / lighter.mean(), min(self.nu, 2 * lighter.sum() / weights.sum())
+        classes = weights[y > 0], weights[y < 0]
+        nu = min(self.nu, 2 * min(map(np.sum, classes)) / weights.sum())
+        # In units of a class's weight: tol is a difference of sums of them. The mean of the points' weights would be
+        # another one if a point of weight 2 were there twice.
+        weights = weights / self.class_weight_[self.class_weight_ > 0].min()
         return {"y": y, "weight": weights, "nu": as_class_nu(nu, y, weights)}
 
     def _decision_terms(self, solution):

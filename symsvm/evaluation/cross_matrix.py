@@ -187,8 +187,11 @@ class GraphCrossMatrix:
     ) -> Array:
         """sum_j K_ij q_j over the chosen j, added to `out` if it is given."""
         q = np.asarray(q, dtype="float64")
-        given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
-        total = self._tiled(f"matvec{q.ndim}", lambda K: ([given], K @ given), rows, columns, q)
+        if self.A is self.B:
+            given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
+            total = self._tiled(f"matvec{q.ndim}", lambda K: ([given], K @ given), rows, columns, q)
+        else:
+            total = row_products(self._tiled("block", lambda K: ([], K), rows, columns), q)
         if out is None:
             return total
         out += total

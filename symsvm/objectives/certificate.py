@@ -14,6 +14,7 @@ the violation is the smallest KKT residual in the maximum norm; see `symsvm.obje
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ __all__ = [
     "certify_svc",
     "find_status",
     "infeasibility",
+    "level",
     "multiplier",
     "rounding_error",
 ]
@@ -138,11 +140,10 @@ def infeasibility(
 def multiplier(lam: Array, g: Array, lower: Any, upper: Any, a: Any = None) -> tuple[float | Array | None, float]:
     """Return (b, violation): the multiplier of a.lam = c and the largest violation of the KKT conditions.
 
-    b is the mean of -g_i / a_i over the free coordinates; without free ones it is the midpoint of the interval that the
-    others admit (Eq. 29). The violation is max_up(-g/a) - min_low(-g/a) in LIBSVM's notation, where `up` are the
-    coordinates that may increase a.lam and `low` those that may decrease it. Coordinates with a_i = 0 (all of them
-    without an equality) must have g_i = 0 or be at a bound with -g_i pointing out of the box. With a matrix a, of which
-    no two rows share a variable, b has one entry per row.
+    b is that of `level` for -g / a (Eq. 29). The violation is max_up(-g/a) - min_low(-g/a) in LIBSVM's notation, where
+    `up` are the coordinates that may increase a.lam and `low` those that may decrease it. Coordinates with a_i = 0 (all
+    of them without an equality) must have g_i = 0 or be at a bound with -g_i pointing out of the box. With a matrix a,
+    of which no two rows share a variable, b has one entry per row.
     """
     g = np.asarray(g, dtype="float64")
     below, above = lam < upper, lam > lower  # may increase, may decrease
@@ -159,18 +160,50 @@ def multiplier(lam: Array, g: Array, lower: Any, upper: Any, a: Any = None) -> t
         r = -g / np.where(members, row, 1.0)
         up, low = np.where(row > 0, below, above) & members, np.where(row > 0, above, below) & members
         least, greatest = np.max(r, where=up, initial=-np.inf), np.min(r, where=low, initial=np.inf)
-        free = below & above & members
-        if free.any():
-            b = r[free].mean()
-        else:
-            ends = [end for end in (least, greatest) if np.isfinite(end)]
-            b = sum(ends) / len(ends) if ends else 0.0
-        bs.append(float(b))
+        bs.append(level(r, members, greatest, least, _room(lower, upper, len(r))))
         violations.append(least - greatest)
     violation = float(np.max(violations))
     if a.ndim == 2:
         return (np.array(bs) if bs else None), violation
     return (bs[0] if (~unconstrained).any() else None), violation
+
+
+def level(F: Array, members: Array, least: float, most: float, weight: Array) -> float:
+    """Return the number that F has at all free variables, up to the violation; see `multiplier` for its use.
+
+    It is the mean of F between both ends, with `weight`, or the midpoint where an interval of numbers is possible. A
+    variable that is there twice, with half the weight, and the order of the variables make no difference.
+
+    Parameters
+    ----------
+    F : ndarray
+        The gradient (n,).
+    members : ndarray of bool
+        The variables of the equality (n,).
+    least, most : float
+        The least F of a variable that may rise, and the greatest of one that may fall.
+    weight : ndarray
+        The weight of each variable (n,), at least 0.
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    ends = [end for end in (least, most) if np.isfinite(end)]
+    if len(ends) < 2 or most <= least:
+        return float(sum(ends) / len(ends)) if ends else 0.0
+    inside = members & (F >= least) & (F <= most)
+    w = weight[inside] / max(float(weight[inside].max()), np.finfo("float64").tiny)
+    # Sums that are rounded once do not depend on the order.
+    total, shift = math.fsum(w), least / 2 + most / 2
+    return shift + math.fsum(w * (F[inside] - shift)) / total if total > 0 else shift
+
+
+def _room(lower: Any, upper: Any, n: int) -> Array:
+    """Return the distance of the bounds, 1 for all variables where it is not finite for one."""
+    room = np.broadcast_to(np.asarray(upper, dtype="float64") - lower, (n,))
+    return room if np.isfinite(room).all() else np.ones(n)
 
 
 def certify(

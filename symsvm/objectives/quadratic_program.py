@@ -10,7 +10,7 @@ import numpy as np
 
 from symsvm._lib.validation import number
 from symsvm.objectives import argument_checks as checks
-from symsvm.objectives.certificate import Certificate, find_status, rounding_error
+from symsvm.objectives.certificate import Certificate, find_status, level, rounding_error
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -258,9 +258,11 @@ class QuadraticProgram:
         return rounding_error(float(np.abs(z).sum()), self.n, z.dtype) if len(self.total) else 0.0
 
     def snap_to_bounds(self, z: Array) -> Array:
-        """Return z with the variables at their bounds that are off them by rounding alone.
+        """Return z with the variables at their bounds that are off them by the rounding of a total alone.
 
-        Such a variable is not free: it is no support vector if the bound is 0, and it does not determine b.
+        Such a variable is not free: it is no support vector if the bound is 0, and it does not determine b. What is
+        rounding depends on z, not on the bounds, which may be larger by any factor. A gradient may be so steep that
+        even this change matters: the caller compares W and the violation.
 
         Parameters
         ----------
@@ -272,11 +274,8 @@ class QuadraticProgram:
         ndarray
             The changed copy, or `z` itself if the change would violate a total by more than rounding.
         """
-        # Group -1, no equality, picks the appended 0.
-        snapped, totals = z.copy(), np.append(np.abs(self.total), 0.0)[self.group]
-        for bound, other in ((self.lower, self.upper), (self.upper, self.lower)):
-            size = np.abs(np.where(bound != 0, bound, other))
-            rounding = np.where(np.isfinite(size), _SNAP * np.finfo(z.dtype).eps * np.maximum(size, totals), 0.0)
+        snapped, rounding = z.copy(), max(self.rounding_error(z), _SNAP * np.finfo(z.dtype).eps * np.abs(z).max())
+        for bound in (self.lower, self.upper):
             np.copyto(snapped, bound, where=np.abs(z - bound) <= rounding)
         return snapped if self.infeasibility(snapped) <= max(self.rounding_error(z), self.infeasibility(z)) else z
 
@@ -313,8 +312,8 @@ class QuadraticProgram:
     def multipliers(self, F: Array, z: Array) -> tuple[Array, float]:
         """Return the multipliers of the equalities and the largest KKT violation.
 
-        b of a group satisfies F_i + b = 0 at free z_i. It is the mean of -F_i over them, in regression of
-        y_i -+ epsilon - (K z)_i (Eq. 002:2.17, 002:2.18).
+        b of a group satisfies F_i + b = 0 at free z_i. It is a mean of -F_i, of y_i -+ epsilon - (K z)_i in regression
+        (Eq. 002:2.17, 002:2.18): that of `level`.
 
         Parameters
         ----------
@@ -337,15 +336,18 @@ class QuadraticProgram:
             most = np.max(F, where=low, initial=-np.inf)
             if not len(self.total):
                 return np.zeros(0), float(max(0.0, -least, most))
-            free = up & low
-            if free.any():
-                b = -float(F[free].mean())
-            else:
-                ends = [end for end in (least, most) if np.isfinite(end)]
-                b = -sum(ends) / len(ends) if ends else 0.0
-            bs.append(b)
+            bs.append(-level(F, members, least, most, self._penalties))
             worst = max(worst, most - least)
         return np.array(bs), float(worst)
+
+    @functools.cached_property
+    def _penalties(self) -> Array:
+        """How much each variable counts: the distance of its bounds, or 1 / D where that is not finite, or else 1."""
+        with np.errstate(divide="ignore"):
+            for size in (self.upper - self.lower, 1 / self.diagonal):
+                if np.isfinite(size).all():
+                    return size
+        return np.ones(self.n)
 
     def gap(self, F: Array, z: Array, b: Array) -> float:
         """Return the duality gap, for the C-SVC P - D of Eq. 16 and 21.

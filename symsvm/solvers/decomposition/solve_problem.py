@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from symsvm.solvers.solution import Info
 
 __all__ = ["path", "solve_dual", "solve_problem", "solve_separable", "starting_point"]
+
+# Points of which the size of the kernel's values is known.
+_SAMPLE = 256
 
 
 def solve_dual(
@@ -166,8 +170,9 @@ def solve_problem(
     finally:
         if bar is not None:
             bar.close()
-    z = program.snap_to_bounds(result.z) if problem.smooth is None else result.z
+    z, Kz = _snap(program, matrix, result) if problem.smooth is None else (result.z, result.Kz)
 
+    @functools.cache
     def certify():
         """Certify z from the data alone; only the rows of support vectors are computed."""
         beta = program.weights(z)
@@ -175,20 +180,52 @@ def solve_problem(
         matrix.product(beta[support], None, support, Kz, exact=True)
         return change.certificate(whole, Kz, z, tol=tol, is_convex=problem.is_convex)
 
-    b, violation = whole.multipliers(whole.gradient(result.Kz, z), z)
-    if result.stopped != "tol":
-        was_tried = result.stopped != "interrupt" or result.n_iter > 0
+    b, violation = whole.multipliers(whole.gradient(Kz, z), z)
+    stopped = result.stopped
+    if stopped == "tol" and _is_doubtful(matrix, z, tol_z) and certify().status not in ("optimal", "stationary"):
+        stopped, violation = "stalled", certify().violation / change.violation
+    if stopped != "tol":
+        was_tried = stopped != "interrupt" or result.n_iter > 0
         trouble = diagnosis(program, matrix, problem.is_convex, z, tol_z) if was_tried else []
         advice = [sentence[0].upper() + sentence[1:] for sentence in trouble]
         reached = f"a violation of {change.violation * violation:.2g}, above tol={tol:g}"
-        warn_not_converged(result.stopped, result.n_iter, reached, advice)
+        warn_not_converged(stopped, result.n_iter, reached, advice)
     v, trace = change.to_variable(z), collect_trace(result.trace)
     if change.violation != 1:
         trace["violation"] = change.violation * trace["violation"]
     expand = _expansion(problem, z, b) if problem.expand is not None else None
     b = change.multiplier * b
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
-    return Solution(v, b, v, result.stopped, result.n_iter, trace, certify, kind, program, z, expand)
+    return Solution(v, b, v, stopped, result.n_iter, trace, certify, kind, program, z, expand)
+
+
+def _snap(program: QuadraticProgram, matrix: KernelMatrix, result: Any) -> tuple[Array, Array]:
+    """The point of a run and its K z, with variables at their bounds that are off them by rounding alone.
+
+    Values of K may be so large that rounding of z is none of F: W and the violation must not rise.
+    """
+    z, Kz = program.snap_to_bounds(result.z), result.Kz
+    if z is result.z or not np.isfinite(Kz).all():
+        return result.z, Kz
+    step = program.weights(z - result.z)
+    support, Kz = np.flatnonzero(step), Kz.copy()
+    matrix.product(step[support], None, support, Kz, exact=True)
+    before, after = (program.gradient(*point) for point in ((result.Kz, result.z), (Kz, z)))
+    rounding = 8 * np.finfo("float64").eps * (np.abs(before) + np.abs(program.p))
+    rises = program.multipliers(after, z)[1] > program.multipliers(before, result.z)[1] + rounding.max()
+    rises |= program.value(Kz, z) > program.value(result.Kz, result.z) + np.abs(result.z) @ rounding
+    return (result.z, result.Kz) if rises else (z, Kz)
+
+
+def _is_doubtful(matrix: KernelMatrix, z: Array, tol: float) -> bool:
+    """Whether the violation is certified at the end of a run: of few points, and where rounding may be as large as tol.
+
+    It was measured by the run, which may have computed K z in another order.
+    """
+    if matrix.is_exact:
+        return True
+    sizes = np.abs(matrix.diagonal(np.linspace(0, matrix.m - 1, min(matrix.m, _SAMPLE)).astype("int64"))).max()
+    return not np.finfo("float64").eps * sizes * float(np.abs(z).sum()) <= tol / 100
 
 
 def _expansion(problem: KernelProblem, z: Array, b: Array) -> Callable[..., Array]:

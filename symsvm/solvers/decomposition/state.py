@@ -184,9 +184,10 @@ class State:
 
     def _is_within(self, tol: float) -> bool:
         """Whether violation and error together are within tol; if not, aim lower or recompute K z in float64."""
-        error = 3 * self.gradient_error()  # of two products; others than those sampled may be half as large again
-        if self.violation + error <= tol:
+        sampled = self.gradient_error()
+        if self.violation + 10 * sampled <= tol:  # far more than that of two products
             return True
+        error = 3 * sampled  # of two products; others than those sampled may be half as large again
         if error > 0.6 * tol or self.violation <= self.aim * tol <= tol - 1.1 * error:
             self.recompute_gradient()
         else:  # some more steps cost less
@@ -347,12 +348,14 @@ class State:
         return bool(np.isfinite(self.W) and np.isfinite(self.Kz.sum()))
 
     def restore_best(self) -> bool:
-        """Return from a point that is not finite, in a higher precision; return False if there is none."""
+        """Return from a point that is not finite to the best one, in a higher precision; False if there is none."""
         if self._best is None:
-            return False
-        self.W, _, z, Kz = self._best
-        self.z, self.Kz, self.is_exact = z.copy(), Kz.copy(), True
-        self.active.reset()
+            self.z = self.qp.start()
+            self.recompute_gradient()
+        else:
+            self.W, _, z, Kz = self._best
+            self.z, self.Kz, self.is_exact = z.copy(), Kz.copy(), True
+            self.active.reset()
         self.measure()
         return self.raise_precision()
 

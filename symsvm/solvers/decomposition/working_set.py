@@ -43,6 +43,7 @@ class WorkingSet:
         self.K = np.zeros((0, 0), dtype)
         self.diagonal = np.zeros(0, dtype)
         self._padded = None  # the size up to which K has zeros beside its members
+        self._has_infinite = False  # among the values that were computed
 
     @classmethod
     def of_all(cls, qp: QuadraticProgram, matrix: KernelMatrix, K: Array) -> WorkingSet:
@@ -79,8 +80,10 @@ class WorkingSet:
         self._fill(n)
 
     def is_finite(self) -> bool:
-        """Whether all K_ii are finite; where K is positive semi-definite, all K_ij are then."""
-        return bool(np.isfinite(self.diagonal).all())
+        """Whether all values of K between the members are finite."""
+        n = len(self.members)
+        self._has_infinite = self._has_infinite and not np.isfinite(self.K[:n, :n]).all()  # others may have left
+        return not self._has_infinite
 
     def solve(self, F: Array, z: Array, eps: float, deadline: float = np.inf) -> tuple[Array, Array, int]:
         """Solve for the members from the gradient F at z, until the violation among them is at most eps.
@@ -143,6 +146,7 @@ class WorkingSet:
         for low in range(start, n, _ROWS):
             high = min(n, low + _ROWS)
             self.matrix.block(points[low:high], points[:high], K[low:high])
+            self._has_infinite |= not np.isfinite(K[low:high, :high]).all()
             mirror(K, low, high)
 
 
