@@ -26,8 +26,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm._lib.validation import count, number
 from symsvm.linear.coordinate_descent import random_below, random_state
 from symsvm.linear.linear_problem import Measure

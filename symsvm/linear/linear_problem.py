@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.rows import LOOP, Rows, inner
 from symsvm.objectives.certificate import Certificate
 

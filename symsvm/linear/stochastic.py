@@ -27,8 +27,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.rows import LOOP, Rows, add, dot
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symsvm._lib.forks import Lock
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 
@@ -21,7 +22,7 @@ _EXACT_POINTS = 256
 # Rows that are computed together.
 _ROWS = 256
 # Two threads must not call one compiled function of PyTensor at the same time.
-_COMPUTING = threading.Lock()
+_COMPUTING = Lock()
 
 
 def gram_bytes(m: int) -> int:
