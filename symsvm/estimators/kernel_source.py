@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from symsvm._lib.validation import refuse_masked
 from symsvm.estimators.multiclass import EncodedClasses, encode_classes
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
@@ -45,6 +46,8 @@ class KernelSource:
         """Check X, or X and y, by scikit-learn's rules; return points in float64 or float32, dense or CSR."""
         fitting = options.get("reset", True)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        for name, value in zip(("X", "y"), (X, *y), strict=False):
+            refuse_masked(value, name)
         checked: Any = validate_data(estimator, X, *y, **options)
         X = checked[0] if y else checked
         if estimator.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
