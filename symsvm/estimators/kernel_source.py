@@ -12,6 +12,7 @@ from symsvm._lib.validation import refuse_masked
 from symsvm.estimators.multiclass import EncodedClasses, encode_classes
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.symmetry import check_symmetric
 from symsvm.kernels import Kernel, Precomputed
 from symsvm.objectives import KernelDual, QuadraticProgram
 from symsvm.solvers import Decomposition, QuadraticProgramming, Solution, compile
@@ -68,6 +69,7 @@ class KernelSource:
         if kernel is not None:
             points = X.astype("float64") if X.dtype != np.float64 else X
             kernel.check_points(points)
+            check_symmetric(kernel, points, mode=estimator.mode)
             return kernel, LocalKernelMatrix(estimator.add_intercept(kernel), points, mode=estimator.mode)
         K: Any = estimator.kernel(X, X) if callable(estimator.kernel) else X
         K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
