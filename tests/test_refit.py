@@ -323,7 +323,9 @@ def test_a_partial_fit_that_fails_changes_nothing(begin, monkeypatch):
                 model.partial_fit(OTHER, Y)
     for points, y, weights in BAD_ROWS.values():
         with unchanged(model, (TypeError, ValueError)):
-            model.partial_fit(points, Y[: len(points)] if y is None else None if isinstance(y, str) else y, None, weights)
+            model.partial_fit(
+                points, Y[: len(points)] if y is None else None if isinstance(y, str) else y, None, weights
+            )
     with unchanged(model, ValueError):
         model.partial_fit(OTHER, Y + 1)
     with unchanged(model, ValueError):

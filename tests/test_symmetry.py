@@ -33,7 +33,9 @@ ASYMMETRIC = [pair_kernel(_asymmetric), _Directed(), RBF(1.0) + pair_kernel(_asy
 def test_a_kernel_that_is_not_symmetric_is_refused(kernel):
     X, y = make_moons(60, noise=0.2, random_state=0)
     program = QuadraticProgram.c_svc(2.0 * y - 1, C=1.0)
-    sentence = r"must be symmetric, K\(x, z\) = K\(z, x\), but K\(x_\d+, x_\d+\) = .* use \(K\(x, z\) \+ K\(z, x\)\) / 2\.$"
+    sentence = (
+        r"must be symmetric, K\(x, z\) = K\(z, x\), but K\(x_\d+, x_\d+\) = .* use \(K\(x, z\) \+ K\(z, x\)\) / 2\.$"
+    )
     for points in (X, sparse.csr_matrix(X)):
         with pytest.raises(ValueError, match=sentence):
             symsvm.SVC(kernel=kernel).fit(points, y)

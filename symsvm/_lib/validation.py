@@ -103,7 +103,9 @@ def refuse_masked(value: Any, name: str) -> None:
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         masked = int(np.ma.count_masked(value))
-        raise ValueError(f"{name} has {masked} masked entries, which are not data: fill them in, or leave out their rows.")
+        raise ValueError(
+            f"{name} has {masked} masked entries, which are not data: fill them in, or leave out their rows."
+        )
 
 
 def dtype(value: DTypeLike) -> str:
