@@ -138,7 +138,7 @@ def test_a_missing_attribute_of_uvicorn_is_reported(name, monkeypatch):
 
 
 def test_the_listed_attributes_of_uvicorn_are_those_the_service_uses():
-    source = (ROOT / "serve" / "server.py").read_text(encoding="utf-8")
+    source = (ROOT / "serve" / "connection.py").read_text(encoding="utf-8")
     classes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef)]
     (protocol,) = [n for n in classes if n.name == "LimitedProtocol"]
     names = {
