@@ -240,13 +240,14 @@ def test_a_crowd_does_not_displace_clients(path):
     with serving(path, max_connections=2) as client, connect(client) as second, contextlib.ExitStack() as stack:
         assert answered(client)
         wait_for(lambda: len(connections(client)) == 2)
-        crowd = [stack.enter_context(connect(client)) for _ in range(5)]
-        wait_for(lambda: len(connections(client)) == 4)
-        assert sorted(map(read, crowd[2:])) == [b""] * 3
+        crowd = [stack.enter_context(connect(client)) for _ in range(7)]
+        wait_for(lambda: len(connections(client)) == 6)
+        assert sorted(map(read, crowd[4:])) == [b""] * 3
         assert answered(client)
         assert ask(second, PROBE).startswith(OK)
-        crowd[0].sendall(PROBE)
-        assert read(crowd[0]).startswith(b"HTTP/1.1 503 ")
+        for connection in (crowd[0], crowd[2], crowd[3]):
+            connection.sendall(PROBE)
+            assert read(connection).startswith(b"HTTP/1.1 503 ")
         crowd[1].sendall(b"GET /healthz HTTP/1.1\r\n")
         second.close()
         wait_for(lambda: len(connections(client)) == 2)
@@ -257,7 +258,7 @@ def test_open_files_suffice_for_the_connections(caplog):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] // 2, before[1]))
-        allow_open_files(before[0] // 4)
+        allow_open_files(before[0] // 5)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > before[0] // 2
         assert not caplog.records
         allow_open_files(10**12)

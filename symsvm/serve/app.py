@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from threadpoolctl import threadpool_limits
 
+from symsvm._lib.heap import trim_memory
 from symsvm.serve.batcher import Batcher
 from symsvm.serve.http_requests import (
     JSON,
@@ -42,6 +43,8 @@ __all__ = ["create_app"]
 
 # Bodies of more bytes are parsed, and responses of more rows are written, in a thread: other requests go on meanwhile.
 _LARGE_BODY, _MANY_ROWS = 1 << 16, 64
+# After bodies of more bytes, what the parser has freed is returned to the system.
+_TRIMMED_BODY = 1 << 20
 # A line that is not blank, from its first character on.
 _LINE = re.compile(rb"\S[^\n]*")
 _PAGES = {"index.html": "/", "docs.html": "/docs"}
@@ -142,7 +145,11 @@ def _add_predictions(app: FastAPI, slot: ModelSlot, batcher: Batcher, reader: Bo
         if len(data) <= _LARGE_BODY:
             return parse(*arguments, data)
         async with parsing:
-            return await asyncio.to_thread(parse, *arguments, data)
+            try:
+                return await asyncio.to_thread(parse, *arguments, data)
+            finally:
+                if len(data) > _TRIMMED_BODY:
+                    await asyncio.to_thread(trim_memory)
 
     @contextlib.asynccontextmanager
     async def validated(request: Request, schema: type[Any]) -> AsyncIterator[Any]:

@@ -21,7 +21,7 @@ _PART = 1024
 # While the service stops, seconds that an idle connection has for a request that is on its way.
 _GRACE = 0.3
 # So many times `max_connections` are accepted, to be answered with status 503; more are closed at once.
-CROWD = 2
+CROWD = 3
 
 
 def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]:

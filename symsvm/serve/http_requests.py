@@ -196,10 +196,13 @@ def validate_json(schema: type[Schema], data: bytes | bytearray, *, line: int | 
     try:
         parsed = schema.model_validate_json(data)
     except ValidationError as error:
-        raise _request_error(dict(error.errors(include_url=False, include_input=False)[0]), prefix) from None
-    if parsed.model_extra:
-        raise _request_error({"type": "extra", "loc": (next(iter(parsed.model_extra)),)}, prefix)
-    return parsed
+        found = dict(error.errors(include_url=False, include_input=False)[0])
+    else:
+        if not parsed.model_extra:
+            return parsed
+        found = {"type": "extra", "loc": (next(iter(parsed.model_extra)),)}
+    # Raised here, the error does not keep pydantic's, which holds the whole input as Python objects.
+    raise _request_error(found, prefix)
 
 
 def _request_error(found: dict[str, Any], prefix: str) -> RequestError:
