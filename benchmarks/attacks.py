@@ -132,9 +132,12 @@ async def asking(port, questions, tally, first=0, pause=0.02):
     while True:
         reader, writer = await connect(port)
         try:
-            while await exchange(reader, writer, questions, i, tally):
-                i += 1
+            idle = 0.0
+            # The service closes an idle connection after 5 s: a client that slept as long takes a new one.
+            while idle < 4 and await exchange(reader, writer, questions, i, tally):
+                i, start = i + 1, time.monotonic()
                 await asyncio.sleep(pause)
+                idle = time.monotonic() - start
         finally:
             writer.close()
 

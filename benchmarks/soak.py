@@ -78,10 +78,13 @@ class Service:
             Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="utf-8")
 
     def stop(self):
-        """Stop by SIGTERM; return the exit code and the tracebacks in the log."""
+        """Stop by SIGTERM; return what is wrong with its end, counted by name: the exit code, tracebacks in the log."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        return code, self.log.read_text(encoding="utf-8").count("Traceback")
+        code, text = self.process.wait(60), self.log.read_text(encoding="utf-8")
+        found = text.count("Traceback")
+        if found:
+            print(text[text.index("Traceback") :][:4000], file=sys.stderr)
+        return Counter({f"exit code {code}": int(code != 0), "a traceback in the log": found})
 
 
 class Table:
@@ -98,12 +101,15 @@ class Table:
         print(
             f"{name:24}" + "".join(f"{n:9}" for n in counts) + times + "".join(f"{m:9.0f}" for m in memory), flush=True
         )
-        for what, count in odd.items():
-            self.fail(f"{name}: {count} times {what}")
+        self.note(name, odd)
         if tally.wrong or tally.lost > allowed:
             self.fail(f"{name}: {tally.wrong} wrong answers, {tally.lost} lost")
         if not tally.right:
             self.fail(f"{name}: nothing was answered")
+
+    def note(self, name, odd):
+        """Note what did not end as it should."""
+        self.fails.extend(f"{name}: {count} times {what}" for what, count in odd.items() if count)
 
     def fail(self, sentence):
         """Note what is wrong."""
@@ -209,9 +215,8 @@ async def stops(table, path, folder, questions, count):
         service = Service(path, folder, reload=0)
         clients = [asyncio.create_task(ask(service.port, 50 * i, i % 2)) for i in range(48)]
         await asyncio.sleep(1 + 0.037 * turn)
-        code, tracebacks = await asyncio.to_thread(service.stop)
+        odd += await asyncio.to_thread(service.stop)
         await asyncio.gather(*clients)
-        odd += Counter({f"exit code {code}": int(code != 0), "a traceback in the log": tracebacks})
     table.line("SIGTERM under load", count, odd, tally, memory)
 
 
@@ -281,18 +286,14 @@ async def campaign(chosen, folder):
             await attack(table, service, questions, one)
     if "reload" in wanted:
         await reload(table, service, questions, path, wholes, chosen.seconds)
-    code, tracebacks = await asyncio.to_thread(service.stop)
-    if code or tracebacks:
-        table.fail(f"the service ended with exit code {code} and {tracebacks} tracebacks in its log")
+    table.note("the end", await asyncio.to_thread(service.stop))
     path.write_bytes(wholes[0])
     if "stops" in wanted:
         await stops(table, path, folder, questions, chosen.stops)
     if "soak" in wanted:
         service = Service(path, folder, reload=RELOAD)
         await soak(table, service, questions, path, wholes, chosen.minutes)
-        code, tracebacks = await asyncio.to_thread(service.stop)
-        if code or tracebacks:
-            table.fail(f"the service ended with exit code {code} and {tracebacks} tracebacks in its log")
+        table.note("the end of the soak", await asyncio.to_thread(service.stop))
     return table.fails
 
 

@@ -148,7 +148,9 @@ def test_the_listed_attributes_of_uvicorn_are_those_the_service_uses():
     extended = {n.name for n in protocol.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
     assert set(compat.UVICORN_METHODS) == extended
     cycle = {
-        n.attr for n in ast.walk(protocol) if isinstance(n, ast.Attribute) and getattr(n.value, "attr", "") == "cycle"
+        n.attr
+        for n in ast.walk(protocol)
+        if isinstance(n, ast.Attribute) and getattr(n.value, "attr", "") in ("cycle", "_running")
     }
     assert set(compat.UVICORN_CYCLE) == cycle
 

@@ -5,6 +5,8 @@
 
 import contextlib
 import json
+import logging
+import os
 import re
 import resource
 import socket
@@ -79,6 +81,12 @@ def ask(connection, request):
 
 def connections(client):
     return client.server.server_state.connections
+
+
+def refusals(client, status):
+    """How many requests were refused before they reached the application, by the metrics."""
+    labels = {"route": "none", "method": "other", "status": str(status)}
+    return client.app.state.metrics.registry.get_sample_value("symsvm_requests_total", labels)
 
 
 def answered(client, text=TEXTS[0], label="sci.space"):
@@ -175,6 +183,7 @@ def test_a_request_that_is_refused_leaves_those_before_it(path, wrong, status):
         connection.sendall(wrong)
         gate.set()
         result = read(connection)
+        assert refusals(client, status) == 1
     assert result.count(OK) == 4
     assert result.count(b"HTTP/1.1 ") == 5
     assert result.rindex(b"HTTP/1.1 %d " % status) > result.rindex(OK)
@@ -194,21 +203,41 @@ def test_late_headers_do_not_end_a_request_before_them(path, loop):
 # ---- slow clients
 
 
+LONG = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def active(client):
+    return client.app.state.metrics.registry.get_sample_value("symsvm_requests_active")
+
+
 @LOOPS
-@pytest.mark.parametrize("more", [b"", b"Connection: close\r\n"])
-def test_a_client_that_asks_and_does_not_read(path, loop, more):
-    """It is given up, whether further responses wait for it or the last one was to close the connection."""
+def test_a_client_that_asks_and_does_not_read(path, loop, caplog):
     with serving(path, loop=loop, body_timeout=0.2) as client, connect(client) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.setblocking(False)
-        request = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
         with contextlib.suppress(BlockingIOError):
-            connection.sendall(request * 60 + request.replace(b"Host", more + b"Host") if more else request * 20_000)
-        wait_for(lambda: connections(client))
+            connection.sendall(LONG * 20_000)
         assert answered(client)
         client.close()
+        wait_for(lambda: not connections(client) and active(client) == 0)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@LOOPS
+def test_a_client_that_does_not_read_the_last_response(path, loop):
+    """The connection is to be closed when it has read that."""
+    with serving(path, loop=loop, body_timeout=0.2) as client, connect(client) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        wait_for(lambda: connections(client))
+        (protocol,), state, sent = connections(client), client.server.server_state, 0
+        with socket.socket(fileno=os.dup(protocol.transport.get_extra_info("socket").fileno())) as other_end:
+            other_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        while not protocol.transport.get_write_buffer_size():  # the system holds the first responses
+            connection.sendall(LONG)
+            sent += 1
+            wait_for(lambda sent=sent: state.total_requests == sent)
+        connection.sendall(LONG.replace(b"Host", b"Connection: close\r\nHost"))
         wait_for(lambda: not connections(client))
-        assert client.app.state.metrics.registry.get_sample_value("symsvm_requests_active") == 0
 
 
 @LOOPS
@@ -232,6 +261,29 @@ def test_slow_clients_are_given_up_and_others_answered(path, loop):
     assert all(result == b"" or result.startswith(b"HTTP/1.1 408 ") for result in results[1::2])
 
 
+@LOOPS
+@pytest.mark.parametrize("first", [b"", PROBE, PROBE[:20]])
+def test_what_arrived_while_the_service_was_busy_is_not_late(path, loop, first):
+    """Timers of idle connections and of headers are over, but the request is there, only not read yet."""
+    with serving(path, loop=loop, keep_alive=0.2, header_timeout=0.2) as client, connect(client) as other:
+        wait_for(lambda: connections(client))
+        (protocol,) = connections(client)
+        ready, gate = threading.Event(), threading.Event()
+        protocol._parse = lambda: [ready.set(), gate.wait(20)]  # reading from another connection takes long
+        with connect(client) as connection:
+            if first == PROBE:
+                assert ask(connection, PROBE).startswith(OK)
+            else:
+                connection.sendall(first)
+                wait_for(lambda: len(connections(client)) == 2)
+            other.sendall(PROBE)
+            ready.wait(20)
+            connection.sendall(PROBE[len(first) % len(PROBE) :])
+            assert not threading.Event().wait(0.4)  # longer than both timers
+            gate.set()
+            assert read(connection).startswith(OK)
+
+
 # ---- crowds
 
 
@@ -248,6 +300,7 @@ def test_a_crowd_does_not_displace_clients(path):
         for connection in (crowd[0], crowd[2], crowd[3]):
             connection.sendall(PROBE)
             assert read(connection).startswith(b"HTTP/1.1 503 ")
+        assert refusals(client, 503) == 3
         crowd[1].sendall(b"GET /healthz HTTP/1.1\r\n")
         second.close()
         wait_for(lambda: len(connections(client)) == 2)
@@ -416,6 +469,10 @@ def test_a_damaged_model_under_load(path, tmp_path):
         seen, stop, refused = [], threading.Event(), 0
         sample = client.app.state.metrics.registry.get_sample_value
 
+        def replace(data):
+            (tmp_path / "new").write_bytes(data)
+            (tmp_path / "new").replace(file)
+
         def reloads(result):
             return sample("symsvm_model_reloads_total", {"result": result})
 
@@ -432,10 +489,10 @@ def test_a_damaged_model_under_load(path, tmp_path):
             flipped = bytearray(whole)
             flipped[len(whole) * (turn + 1) // 6] ^= 0xFF
             for damaged in (whole[: len(whole) // 3], bytes(flipped), b"", b"\0" * len(whole)):
-                file.write_bytes(damaged)
+                replace(damaged)
                 refused += 1
                 wait_for(lambda: reloads("refused") == refused)  # noqa: B023  # called in this turn only
-            file.write_bytes(whole)
+            replace(whole)
             wait_for(lambda: reloads("replaced") == turn + 1)  # noqa: B023
     lower = GROUPS[:3]
     assert {answer.status_code for answer in seen} == {200}

@@ -114,9 +114,10 @@ UVICORN_CONNECTION = (
     "loop",
     "parser",
     "pipeline",
+    "timeout_keep_alive_task",
     "transport",
 )
-UVICORN_CYCLE = ("keep_alive", "response_complete", "response_started")
+UVICORN_CYCLE = ("disconnected", "keep_alive", "response_complete", "response_started")
 
 
 def find_private(name: str) -> Any:

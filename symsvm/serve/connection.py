@@ -11,6 +11,7 @@ from symsvm.serve.http_requests import CLOSE, RETRY, RequestError, error_respons
 from symsvm.serve.middleware import SECURITY_HEADERS
 
 if TYPE_CHECKING:
+    from symsvm.serve.metrics import Metrics
     from symsvm.serve.settings import Settings
 
 __all__ = ["CROWD", "limited_protocol"]
@@ -20,21 +21,19 @@ __all__ = ["CROWD", "limited_protocol"]
 _PART = 1024
 # While the service stops, seconds that an idle connection has for a request that is on its way.
 _GRACE = 0.3
+# Seconds between the end of a timer and its effect, in which the event loop reads from all connections.
+_READ = 0.01
 # So many times `max_connections` are accepted, to be answered with status 503; more are closed at once.
 CROWD = 3
 
 
-def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]:
+def limited_protocol(settings: Settings, metrics: Metrics, stopping: threading.Event) -> type[Any]:
     """The class of HTTP/1.1 connections with the limits of `settings`, for uvicorn; `stopping` ends keep-alive."""
     max_headers, max_connections = settings.max_headers, settings.max_connections
     grace = min(_GRACE, settings.header_timeout)
-    no_http = _raw_response(RequestError(400, "malformed", "the request is not valid HTTP/1.1.", field="request"))
-    too_large = _raw_response(
-        RequestError(431, "too_large", f"the headers must have at most {max_headers} bytes.", field="headers")
-    )
-    upgrade = _raw_response(
-        RequestError(400, "upgrade", "a request with a body must not ask for an upgrade.", field="upgrade")
-    )
+    no_http = RequestError(400, "malformed", "the request is not valid HTTP/1.1.", field="request")
+    too_large = RequestError(431, "too_large", f"the headers must have at most {max_headers} bytes.", field="headers")
+    upgrade = RequestError(400, "upgrade", "a request with a body must not ask for an upgrade.", field="upgrade")
     crowded = error_response(
         RequestError(503, "busy", "too many connections are open: try again.", headers=RETRY | CLOSE)
     )
@@ -52,9 +51,11 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
 
         # Timers of what must arrive, and of what the client must read.
         _timer, _stall = None, None
+        # The request that is being answered.
+        _running = None
         # Whether the parser is in a body, bytes that are left of it, and whether no request will follow.
         _in_body, _left, _last = False, 0, False
-        # The response to a request that the parser refuses, and whether it is to be sent after those before it.
+        # Why the parser refuses a request, and whether that is to be sent after the responses before it.
         _refusal, _refused = no_http, False
         # Bytes of headers or trailers; bytes of parts that ended neither headers nor a part of a body; and whether the
         # current part did.
@@ -72,6 +73,10 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
                 self._timer = None
 
         def _expire(self, seconds):
+            """Read what arrived while the event loop was busy: uvloop runs timers first."""
+            self._timer = self.loop.call_later(_READ, self._give_up, seconds)
+
+        def _give_up(self, seconds):
             """Abort, but not while a response is due: the next headers may be late because reading has paused."""
             self._timer = None
             if self._is_idle():
@@ -96,11 +101,13 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
                 self._arm(grace if stopping.is_set() else settings.header_timeout)
 
         def connection_lost(self, exc):
-            """Cancel the timers."""
+            """Cancel the timers; what is still to be sent is dropped."""
             self._disarm()
             self._received.clear()
             if self._stall is not None:
                 self._stall.cancel()
+            if self._running is not None:  # uvicorn marks only the newest request
+                self._running.disconnected = not self._running.response_complete
             super().connection_lost(exc)
 
         def eof_received(self):
@@ -173,11 +180,15 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
                 self.pipeline.popleft()  # the newest request, which is the one that is refused
             elif self._in_body or self._is_idle():
                 if self._is_idle() or not self.cycle.response_started:
-                    self.transport.write(self._refusal)
+                    self._refuse()
                 self.transport.close()
                 self._limit_writing()
                 return
             self._last = self._refused = True
+
+        def _refuse(self):
+            metrics.count_refusal(self._refusal.status)
+            self.transport.write(_raw_response(self._refusal))
 
         def _count(self, size):
             """Count a part of the headers; the parser stops at an exception, and uvicorn refuses the request."""
@@ -214,8 +225,11 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
             self._surplus = self._surplus and len(self.connections) > max_connections
             if self._surplus:
                 self.app = crowded  # its response closes the connection
+                metrics.count_refusal(crowded.status_code)
             left = max((int(value) for name, value in self.headers if name == b"content-length"), default=0)
             super().on_headers_complete()
+            if not self.pipeline:
+                self._running = self.cycle
             if upgrades:
                 self.cycle.keep_alive = False  # uvicorn drops what follows in the same part
             self._size, self._in_body, self._progress, self._left = 0, True, True, left
@@ -238,8 +252,10 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
             """Go on with the next request; after an early response, the rest of the body must arrive in time."""
             if self._last and not self.pipeline and not self.transport.is_closing():
                 if self._refused:
-                    self.transport.write(self._refusal)
+                    self._refuse()
                 self.transport.close()
+            if self.pipeline:
+                self._running = self.pipeline[-1][0]
             super().on_response_complete()
             if self.transport.is_closing():
                 self._limit_writing()
@@ -267,7 +283,11 @@ def limited_protocol(settings: Settings, stopping: threading.Event) -> type[Any]
                 self._stall = self.loop.call_later(settings.body_timeout, self.transport.abort)
 
         def timeout_keep_alive_handler(self):
-            """Close an idle connection; abort it if the client has not read its last response."""
+            """Close an idle connection, unless a request arrived while the event loop was busy."""
+            self.timeout_keep_alive_task = self.loop.call_later(_READ, self._close_idle)
+
+        def _close_idle(self):
+            """Close; abort if the client has not read its last response."""
             if self.transport.get_write_buffer_size():
                 self.transport.abort()
             super().timeout_keep_alive_handler()

@@ -75,7 +75,7 @@ def run(
     settings = Settings(token=token, hosts=allowed_hosts(host, token, hosts), **limits)
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it has a warning for each request that is not HTTP
     allow_open_files(settings.max_connections)
     app = create_app(model_path, settings)
     listening = _listen(host, port)
@@ -97,7 +97,7 @@ def create_server(app: Any, settings: Settings) -> uvicorn.Server:
     stopping = threading.Event()
     config = uvicorn.Config(
         app,
-        http=limited_protocol(settings, stopping),
+        http=limited_protocol(settings, app.state.metrics, stopping),
         ws="none",
         lifespan="on",
         log_config=None,
