@@ -252,8 +252,9 @@ class State:
         self._last_shrunk = self.violation
         qp = self.qp
         ends = self.least, self.most, self.parameters.shrink_margin * self.violation
-        parts = part_shrinkable(self.F, self.z, qp.lower, qp.upper, qp.group, self.active.variables, *ends)
-        self.active.drop(*parts, self.z)
+        bounds = qp.lower, qp.upper, qp.group
+        stay, dropped, bounded = part_shrinkable(self.F, self.z, *bounds, self.active.variables, *ends)
+        self.active.drop(stay, dropped, bounded, self.z)
 
     def solve_working_set(self, tol: float, deadline: float = np.inf) -> bool:
         """Select a working set, solve for it until the deadline at most, update K z; return whether z changed."""
