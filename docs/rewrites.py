@@ -94,7 +94,7 @@ def epilogues(graphs):
         sums = [h.source([f"a{i}_k", f"b{i}_k"], f"s{i or ''} += ").replace("+=  =", "+=") for i, h in enumerate(op.hs)]
         yield "\n".join(
             [
-                "# generated, for a pair i, j of a tile: a product of matrices and then an epilogue",
+                "# generated, for a pair i, j of a tile: sums over features and then an epilogue",
                 *(f"{text}  # over the features k".replace("0_k", "_k") for text in sums),
                 op.epilogue.source(names, "K_ij"),
             ]

@@ -107,6 +107,20 @@ def test_gamma_scale_of_sparse_points_far_from_0():
     assert SVC().fit(scipy.sparse.csr_matrix(X + 1e6), Y).kernel_.sigma == pytest.approx(dense.kernel_.sigma, rel=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_gamma_scale_beyond_float64_is_refused(scale):
+    for points in (scale * X, scipy.sparse.csr_matrix(scale * X)):
+        with pytest.raises(ValueError, match="gamma='scale' is beyond float64"):
+            SVC().fit(points, Y)
+
+
+def test_decision_values_of_points_in_float32_are_float64():
+    """A score is rounded after the offset is subtracted, not before."""
+    model = OneClassSVM(gamma=0.3).fit(X.astype("float32"))
+    exact = model.decision_function(X.astype("float32").astype("float64"))
+    np.testing.assert_allclose(model.decision_function(X.astype("float32")), exact, rtol=1e-12, atol=1e-13)
+
+
 MODELS = {
     "linear": SVC(kernel="linear"),
     "RBF": SVC(gamma=0.3),

@@ -181,8 +181,9 @@ def _file_class() -> type:
 
         def save(self, key, data):
             # The name depends on the key alone: processes that compile other signatures at the same time take others.
-            # Numba counts, so that its index may name a file that another process has just written.
-            digest = hashlib.sha256(repr(key).encode()).hexdigest()
+            # Numba counts, so that its index may name a file that another process has just written. The text of a key
+            # would not do: sparse matrices of float32 and of float64 have the same.
+            digest = hashlib.sha256(self._dump(key)).hexdigest()
             name = f"{self._index_name.removesuffix('.nbi')}.{digest[:16]}.nbc"
             self._save_data(name, data)
             try:

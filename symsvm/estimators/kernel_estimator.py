@@ -113,15 +113,9 @@ class KernelEstimator(BaseSVM):
         choice(self.gamma, "gamma", ("scale", "auto"))
         if self.gamma == "auto":
             return 1.0 / X.shape[1]
-        total = weights.sum() * X.shape[1]
-        if hasattr(X, "tocsr"):
-            mean = weights @ np.asarray(X.sum(axis=1, dtype="float64")).ravel() / total
-            away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
-            away.data = (away.data - mean) ** 2  # mean(x^2) - mean^2 would cancel
-            variance = weights @ (np.asarray(away.sum(axis=1)).ravel() + zeros * mean**2) / total
-        else:
-            mean = weights @ X.sum(axis=1, dtype="float64") / total
-            variance = weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total
+        variance = _variance(X, weights)
+        if not np.isfinite(variance) or (variance == 0 and X.max() != X.min()):
+            raise ValueError("gamma='scale' is beyond float64 on these points: scale X, or give gamma as a number.")
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
     # ---- the intercept
@@ -259,3 +253,16 @@ class KernelEstimator(BaseSVM):
         from symsvm.explanation import explain
 
         return explain(self, format=format)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _variance(X: Any, weights: Array) -> float:
+    """Return the variance of all entries of points, with rows weighted."""
+    total = weights.sum() * X.shape[1]
+    if not hasattr(X, "tocsr"):
+        mean = weights @ X.sum(axis=1, dtype="float64") / total
+        return weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total
+    mean = weights @ np.asarray(X.sum(axis=1, dtype="float64")).ravel() / total
+    away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
+    away.data = (away.data - mean) ** 2  # mean(x^2) - mean^2 would cancel
+    return weights @ (np.asarray(away.sum(axis=1)).ravel() + zeros * mean**2) / total

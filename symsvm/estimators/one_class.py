@@ -185,7 +185,9 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         array of shape (n,)
             The decision values.
         """
-        return self.score_samples(X) - self.offset_.astype(np.float64)
+        check_is_fitted(self)
+        # In float64 also for points of float32: near the boundary a rounded score would have few digits left.
+        return self.expansion(self.check_points(X, reset=False), self.dual_coef_[0]) - self.offset_
 
     def predict(self, X: PointsLike) -> Array:
         """Predict whether points are inliers.

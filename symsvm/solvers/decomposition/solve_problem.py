@@ -171,9 +171,18 @@ def solve_problem(
     finally:
         if bar is not None:
             bar.close()
+    with np.errstate(over="ignore", invalid="ignore"):  # the certificate says where W is not finite
+        return _solution(problem, result, whole, kind, tol)
+
+
+def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: float) -> Solution:
+    """The solution at the end of a run; warn if it stopped short of tol."""
+    program, matrix, change = problem.program, problem.matrix, problem.change
     z, Kz = _snap(program, matrix, result) if problem.smooth is None else (result.z, result.Kz)
+    tol_z = tol / change.violation
 
     @functools.cache
+    @np.errstate(over="ignore", invalid="ignore")
     def certify():
         """Certify z from the data alone; only the rows of support vectors are computed."""
         beta = program.weights(z)
