@@ -44,6 +44,14 @@ def path(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module", params=["auto", "asyncio"])
+def shared(path, request):
+    """A service with the default limits, on each event loop."""
+    with serving(path, loop=request.param) as client:
+        client.headers["connection"] = "close"  # only the connections of a test are open
+        yield client
+
+
 @pytest.fixture(autouse=True)
 def _no_traceback(caplog):
     """No attack leads to a traceback in the log."""
@@ -60,36 +68,32 @@ def refusals(client, status):
 # ---- half-closed and pipelined connections
 
 
-@LOOPS
-def test_a_client_that_has_closed_its_side_is_answered(path, loop):
-    with serving(path, loop=loop) as client:
-        for requests in (POST, POST * 3, PROBE + POST, POST + PROBE * 100 + b"GET /healthz HTT"):
-            with connect(client) as connection, busy(client) as gate:
-                connection.sendall(requests)
-                connection.shutdown(socket.SHUT_WR)
-                wait_for(lambda: client.app.state.batcher.waiting)
-                gate.set()
-                result = read(connection)
-            assert result.count(OK) == requests.count(b"Host: a")
-            assert result.count(b'"predicted_newsgroup": {"name": "sci.space"') == requests.count(BODY)
-        wait_for(lambda: not connections(client))
+def test_a_client_that_has_closed_its_side_is_answered(shared):
+    for requests in (POST, POST * 3, PROBE + POST, POST + PROBE * 100 + b"GET /healthz HTT"):
+        with connect(shared) as connection, busy(shared) as gate:
+            connection.sendall(requests)
+            connection.shutdown(socket.SHUT_WR)
+            wait_for(lambda: shared.app.state.batcher.waiting)
+            gate.set()
+            result = read(connection)
+        assert result.count(OK) == requests.count(b"Host: a")
+        assert result.count(b'"predicted_newsgroup": {"name": "sci.space"') == requests.count(BODY)
+    wait_for(lambda: not connections(shared))
 
 
-@LOOPS
-def test_half_a_request_of_a_client_that_has_closed_its_side(path, loop):
-    with serving(path, loop=loop) as client:
-        for half in (b"", b"POST / HT", HEAD, HEAD + BODY[:5]):
-            with connect(client) as connection:
-                connection.sendall(half)
-                connection.shutdown(socket.SHUT_WR)
-                assert OK not in read(connection)
-            with connect(client) as connection, busy(client) as gate:
-                connection.sendall(POST + half)
-                connection.shutdown(socket.SHUT_WR)
-                wait_for(lambda: client.app.state.batcher.waiting)
-                gate.set()
-                assert read(connection).count(OK) == 1
-        wait_for(lambda: not connections(client))
+def test_half_a_request_of_a_client_that_has_closed_its_side(shared):
+    for half in (b"", b"POST / HT", HEAD, HEAD + BODY[:5]):
+        with connect(shared) as connection:
+            connection.sendall(half)
+            connection.shutdown(socket.SHUT_WR)
+            assert OK not in read(connection)
+        with connect(shared) as connection, busy(shared) as gate:
+            connection.sendall(POST + half)
+            connection.shutdown(socket.SHUT_WR)
+            wait_for(lambda: shared.app.state.batcher.waiting)
+            gate.set()
+            assert read(connection).count(OK) == 1
+    wait_for(lambda: not connections(shared))
 
 
 @LOOPS
@@ -115,14 +119,14 @@ def test_pipelined_requests_are_parsed_when_it_is_their_turn(path, loop):
     assert result.index(b"predicted_newsgroup") < result.index(b'"status": "ok"')
 
 
-def test_bodies_among_pipelined_requests(path):
+def test_bodies_among_pipelined_requests(shared):
     """The parser's parts end within headers, bodies and chunks."""
     text = json.dumps({"post_text": "orbit " * 20_000}).encode()
     length = HEAD.replace(b"Length: %d" % len(BODY), b"Length: %d" % len(text)) + text
     chunked = HEAD.replace(b"Content-Length: %d" % len(BODY), b"Transfer-Encoding: chunked")
     pieces = b"".join(b"%x\r\n%s\r\n" % (len(text[i : i + 700]), text[i : i + 700]) for i in range(0, len(text), 700))
     requests = (POST + length + PROBE + chunked + pieces + b"0\r\n\r\n") * 3 + PROBE
-    with serving(path) as client, connect(client) as connection:
+    with connect(shared) as connection:
         connection.sendall(requests)
         connection.shutdown(socket.SHUT_WR)
         result = read(connection)
@@ -139,14 +143,15 @@ def test_bodies_among_pipelined_requests(path):
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n", 400),
     ],
 )
-def test_a_request_that_is_refused_leaves_those_before_it(path, wrong, status):
-    with serving(path) as client, connect(client) as connection, busy(client) as gate:
+def test_a_request_that_is_refused_leaves_those_before_it(shared, wrong, status):
+    before = refusals(shared, status) or 0
+    with connect(shared) as connection, busy(shared) as gate:
         connection.sendall(POST + PROBE * 3)
-        wait_for(lambda: client.app.state.batcher.waiting)
+        wait_for(lambda: shared.app.state.batcher.waiting)
         connection.sendall(wrong)
         gate.set()
         result = read(connection)
-        assert refusals(client, status) == 1
+        assert refusals(shared, status) == before + 1
     assert result.count(OK) == 4
     assert result.count(b"HTTP/1.1 ") == 5
     assert result.rindex(b"HTTP/1.1 %d " % status) > result.rindex(OK)
@@ -337,19 +342,18 @@ def test_large_bodies_are_parsed_one_at_a_time(path, monkeypatch):
 LONE = [rb'"\ud800"', rb'"\udc00\ud800"', rb'"a\ud83d"', rb'"\udfff b"']
 
 
-def test_surrogates_deep_values_and_no_numbers_on_every_route(path):
+def test_surrogates_deep_values_and_no_numbers_on_every_route(shared):
     """The status is 400 or 422, the error is JSON, and others are answered."""
     deep = b"[" * 200_000
     values = [*LONE, b"NaN", b"-Infinity", b"1e999", deep, deep + b"]" * 200_000, b'{"a":' * 100_000, b"-", b"\xff"]
     keys = {"/": (b"post_text", b"%s"), "/v1/predict": (b"texts", b"[%s]"), "/v1/explain": (b"text", b"%s")}
-    with serving(path) as client:
-        for route, (key, form) in keys.items():
-            bodies = [b'{"%s": %s}' % (key, form % value) for value in values]
-            bodies += [b'{%s: "a", "%s": %s}' % (lone, key, form % b'"a"') for lone in LONE]
-            for body in bodies:
-                kinds = ["application/json"] + ["application/x-ndjson"] * (route == "/v1/predict")
-                for kind in kinds:
-                    answer = client.post(route, content=body, headers={"content-type": kind})
-                    assert answer.status_code in (400, 422), (route, body[:40])
-                    assert answer.json()["error"]["message"]
-        assert answered(client)
+    for route, (key, form) in keys.items():
+        bodies = [b'{"%s": %s}' % (key, form % value) for value in values]
+        bodies += [b'{%s: "a", "%s": %s}' % (lone, key, form % b'"a"') for lone in LONE]
+        for body in bodies:
+            kinds = ["application/json"] + ["application/x-ndjson"] * (route == "/v1/predict")
+            for kind in kinds:
+                answer = shared.post(route, content=body, headers={"content-type": kind})
+                assert answer.status_code in (400, 422), (route, body[:40])
+                assert answer.json()["error"]["message"]
+    assert answered(shared)
