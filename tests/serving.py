@@ -1,12 +1,14 @@
 """A service for the tests: small models in files, and a server in a thread of this process."""
 
 import contextlib
+import re
 import socket
 import threading
 import time
 
 import httpx
 import numpy as np
+import pytest
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 
@@ -89,3 +91,59 @@ def raw(client, request, *, pause=None):
             while part := connection.recv(65536):
                 found += part
         return found
+
+
+# ---- hostile clients
+
+BODY = b'{"post_text": "the orbit of the moon"}'
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+POST, PROBE = HEAD + BODY, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+OK = b"HTTP/1.1 200 OK"
+# uvicorn takes uvloop where it is installed, which it is not everywhere.
+LOOPS = pytest.mark.parametrize("loop", ["auto", "asyncio"])
+
+
+@contextlib.contextmanager
+def busy(client):
+    """Keep the model busy: requests wait until the context ends, or until the event that it yields is set."""
+    gate = threading.Event()
+    client.app.state.batcher.executor.submit(gate.wait)
+    try:
+        yield gate
+    finally:
+        gate.set()
+
+
+def connect(client):
+    return socket.create_connection((client.base_url.host, client.base_url.port), timeout=30)
+
+
+def read(connection):
+    """All bytes until the end of the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(65536):
+            found += part
+    return found
+
+
+def ask(connection, request):
+    """The response to one request; the connection stays open."""
+    connection.sendall(request)
+    found, size = b"", None
+    while size is None or len(found) < size:
+        part = connection.recv(65536)
+        assert part, "the connection was closed"
+        found += part
+        top, end, _ = found.partition(b"\r\n\r\n")
+        size = len(top + end) + int(re.search(rb"content-length: (\d+)", top)[1]) if end else None
+    return found
+
+
+def connections(client):
+    return client.server.server_state.connections
+
+
+def answered(client, text=TEXTS[0], label="sci.space"):
+    """Whether another client is answered as usual."""
+    return client.post("/", json={"post_text": text}).json()["predicted_newsgroup"]["name"] == label

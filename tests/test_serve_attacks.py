@@ -7,26 +7,34 @@ import contextlib
 import json
 import logging
 import os
-import re
 import resource
 import socket
 import threading
 import tracemalloc
 
 import pytest
-from serving import GROUPS, MODELS, TEXTS, serving, wait_for
+from serving import (
+    BODY,
+    HEAD,
+    LOOPS,
+    MODELS,
+    OK,
+    POST,
+    PROBE,
+    answered,
+    ask,
+    busy,
+    connect,
+    connections,
+    read,
+    serving,
+    wait_for,
+)
 
 import symsvm
 from symsvm.serve.app import _parse_lines
 from symsvm.serve.schemas import Schemas
 from symsvm.serve.server import allow_open_files
-
-BODY = b'{"post_text": "the orbit of the moon"}'
-HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
-POST, PROBE = HEAD + BODY, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
-OK = b"HTTP/1.1 200 OK"
-# uvicorn takes uvloop where it is installed, which it is not everywhere.
-LOOPS = pytest.mark.parametrize("loop", ["auto", "asyncio"])
 
 
 @pytest.fixture(scope="module")
@@ -36,51 +44,19 @@ def path(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module", params=["auto", "asyncio"])
+def shared(path, request):
+    """A service with the default limits, on each event loop."""
+    with serving(path, loop=request.param) as client:
+        client.headers["connection"] = "close"  # only the connections of a test are open
+        yield client
+
+
 @pytest.fixture(autouse=True)
 def _no_traceback(caplog):
     """No attack leads to a traceback in the log."""
     yield
     assert not [record for record in caplog.records if record.exc_info]
-
-
-@contextlib.contextmanager
-def busy(client):
-    """Keep the model busy: requests wait until the context ends, or until the event that it yields is set."""
-    gate = threading.Event()
-    client.app.state.batcher.executor.submit(gate.wait)
-    try:
-        yield gate
-    finally:
-        gate.set()
-
-
-def connect(client):
-    return socket.create_connection((client.base_url.host, client.base_url.port), timeout=30)
-
-
-def read(connection):
-    """All bytes until the end of the connection."""
-    found = b""
-    with contextlib.suppress(ConnectionError):
-        while part := connection.recv(65536):
-            found += part
-    return found
-
-
-def ask(connection, request):
-    """The response to one request; the connection stays open."""
-    connection.sendall(request)
-    found = b""
-    while b"\r\n\r\n" not in found:
-        found += connection.recv(65536)
-    length = int(re.search(rb"content-length: (\d+)", found)[1])
-    while len(found) < found.index(b"\r\n\r\n") + 4 + length:
-        found += connection.recv(65536)
-    return found
-
-
-def connections(client):
-    return client.server.server_state.connections
 
 
 def refusals(client, status):
@@ -89,44 +65,35 @@ def refusals(client, status):
     return client.app.state.metrics.registry.get_sample_value("symsvm_requests_total", labels)
 
 
-def answered(client, text=TEXTS[0], label="sci.space"):
-    """Whether another client is answered as usual."""
-    return client.post("/", json={"post_text": text}).json()["predicted_newsgroup"]["name"] == label
-
-
 # ---- half-closed and pipelined connections
 
 
-@LOOPS
-def test_a_client_that_has_closed_its_side_is_answered(path, loop):
-    with serving(path, loop=loop) as client:
-        for requests in (POST, POST * 3, PROBE + POST, POST + PROBE * 100 + b"GET /healthz HTT"):
-            with connect(client) as connection, busy(client) as gate:
-                connection.sendall(requests)
-                connection.shutdown(socket.SHUT_WR)
-                wait_for(lambda: client.app.state.batcher.waiting)
-                gate.set()
-                result = read(connection)
-            assert result.count(OK) == requests.count(b"Host: a")
-            assert result.count(b'"predicted_newsgroup": {"name": "sci.space"') == requests.count(BODY)
-        wait_for(lambda: not connections(client))
+def test_a_client_that_has_closed_its_side_is_answered(shared):
+    for requests in (POST, POST * 3, PROBE + POST, POST + PROBE * 100 + b"GET /healthz HTT"):
+        with connect(shared) as connection, busy(shared) as gate:
+            connection.sendall(requests)
+            connection.shutdown(socket.SHUT_WR)
+            wait_for(lambda: shared.app.state.batcher.waiting)
+            gate.set()
+            result = read(connection)
+        assert result.count(OK) == requests.count(b"Host: a")
+        assert result.count(b'"predicted_newsgroup": {"name": "sci.space"') == requests.count(BODY)
+    wait_for(lambda: not connections(shared))
 
 
-@LOOPS
-def test_half_a_request_of_a_client_that_has_closed_its_side(path, loop):
-    with serving(path, loop=loop) as client:
-        for half in (b"", b"POST / HT", HEAD, HEAD + BODY[:5]):
-            with connect(client) as connection:
-                connection.sendall(half)
-                connection.shutdown(socket.SHUT_WR)
-                assert OK not in read(connection)
-            with connect(client) as connection, busy(client) as gate:
-                connection.sendall(POST + half)
-                connection.shutdown(socket.SHUT_WR)
-                wait_for(lambda: client.app.state.batcher.waiting)
-                gate.set()
-                assert read(connection).count(OK) == 1
-        wait_for(lambda: not connections(client))
+def test_half_a_request_of_a_client_that_has_closed_its_side(shared):
+    for half in (b"", b"POST / HT", HEAD, HEAD + BODY[:5]):
+        with connect(shared) as connection:
+            connection.sendall(half)
+            connection.shutdown(socket.SHUT_WR)
+            assert OK not in read(connection)
+        with connect(shared) as connection, busy(shared) as gate:
+            connection.sendall(POST + half)
+            connection.shutdown(socket.SHUT_WR)
+            wait_for(lambda: shared.app.state.batcher.waiting)
+            gate.set()
+            assert read(connection).count(OK) == 1
+    wait_for(lambda: not connections(shared))
 
 
 @LOOPS
@@ -152,14 +119,14 @@ def test_pipelined_requests_are_parsed_when_it_is_their_turn(path, loop):
     assert result.index(b"predicted_newsgroup") < result.index(b'"status": "ok"')
 
 
-def test_bodies_among_pipelined_requests(path):
+def test_bodies_among_pipelined_requests(shared):
     """The parser's parts end within headers, bodies and chunks."""
     text = json.dumps({"post_text": "orbit " * 20_000}).encode()
     length = HEAD.replace(b"Length: %d" % len(BODY), b"Length: %d" % len(text)) + text
     chunked = HEAD.replace(b"Content-Length: %d" % len(BODY), b"Transfer-Encoding: chunked")
     pieces = b"".join(b"%x\r\n%s\r\n" % (len(text[i : i + 700]), text[i : i + 700]) for i in range(0, len(text), 700))
     requests = (POST + length + PROBE + chunked + pieces + b"0\r\n\r\n") * 3 + PROBE
-    with serving(path) as client, connect(client) as connection:
+    with connect(shared) as connection:
         connection.sendall(requests)
         connection.shutdown(socket.SHUT_WR)
         result = read(connection)
@@ -176,14 +143,15 @@ def test_bodies_among_pipelined_requests(path):
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n", 400),
     ],
 )
-def test_a_request_that_is_refused_leaves_those_before_it(path, wrong, status):
-    with serving(path) as client, connect(client) as connection, busy(client) as gate:
+def test_a_request_that_is_refused_leaves_those_before_it(shared, wrong, status):
+    before = refusals(shared, status) or 0
+    with connect(shared) as connection, busy(shared) as gate:
         connection.sendall(POST + PROBE * 3)
-        wait_for(lambda: client.app.state.batcher.waiting)
+        wait_for(lambda: shared.app.state.batcher.waiting)
         connection.sendall(wrong)
         gate.set()
         result = read(connection)
-        assert refusals(client, status) == 1
+        assert refusals(shared, status) == before + 1
     assert result.count(OK) == 4
     assert result.count(b"HTTP/1.1 ") == 5
     assert result.rindex(b"HTTP/1.1 %d " % status) > result.rindex(OK)
@@ -321,71 +289,6 @@ def test_open_files_suffice_for_the_connections(caplog):
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-# ---- the end of the service
-
-
-@LOOPS
-def test_requests_that_arrived_are_answered_at_the_end(path, loop):
-    """Those that were not read yet, those on connections that were not accepted yet, and pipelined ones."""
-    with serving(path, loop=loop) as client, contextlib.ExitStack() as stack:
-        idle, waiting = ([stack.enter_context(connect(client)) for _ in range(3)] for _ in range(2))
-        for connection in (*idle, *waiting):
-            assert ask(connection, PROBE).startswith(OK)
-        gate, late = stack.enter_context(busy(client)), []
-        for connection in waiting:
-            connection.sendall(POST)
-        wait_for(lambda: client.app.state.batcher.waiting == len(waiting))
-        tick, stop = client.server.on_tick, threading.Event()
-
-        async def last_tick(counter):
-            if not stop.is_set():
-                return await tick(counter)
-            for connection in idle:
-                connection.sendall(POST + PROBE * 200)
-            for connection in waiting:
-                connection.sendall(PROBE * 200)
-            for _ in range(3):
-                late.append(stack.enter_context(connect(client)))
-                late[-1].sendall(POST + PROBE * 200)
-            return True  # the service stops before it reads or accepts anything more
-
-        client.server.on_tick = last_tick
-        stop.set()
-        wait_for(lambda: client.app.state.batcher.waiting >= 2 * len(waiting))
-        gate.set()
-        for connection in (*idle, *late):
-            result = read(connection)
-            assert result.count(OK) == 201
-            assert b"connection: close" in result[result.rindex(OK) :]
-            assert result.count(b"connection: close") == 1
-        for connection in waiting:
-            # Their response was on its way: it says that the connection closes, or the next ones are answered too.
-            assert read(connection).count(OK) in (1, 201)
-
-
-@LOOPS
-def test_idle_and_half_sent_requests_do_not_delay_the_end(path, loop):
-    with serving(path, loop=loop, header_timeout=600, keep_alive=600) as client, contextlib.ExitStack() as stack:
-        silent, half, idle = (stack.enter_context(connect(client)) for _ in range(3))
-        half.sendall(PROBE[:10])
-        assert ask(idle, PROBE).startswith(OK)
-        wait_for(lambda: len(connections(client)) == 3)
-        client.server.should_exit = True
-        assert [read(connection) for connection in (silent, half, idle)] == [b""] * 3
-
-
-@LOOPS
-def test_a_request_that_takes_longer_than_the_end(path, loop):
-    """It gets an error as any other, not uvicorn's."""
-    with serving(path, loop=loop, shutdown_timeout=0.2) as client, connect(client) as connection, busy(client):
-        connection.sendall(POST)
-        wait_for(lambda: client.app.state.batcher.waiting)
-        client.server.should_exit = True
-        top, _, body = read(connection).partition(b"\r\n\r\n")
-    assert top.startswith(b"HTTP/1.1 503 ")
-    assert json.loads(body)["error"]["code"] == "stopping"
-
-
 # ---- bodies
 
 
@@ -439,62 +342,18 @@ def test_large_bodies_are_parsed_one_at_a_time(path, monkeypatch):
 LONE = [rb'"\ud800"', rb'"\udc00\ud800"', rb'"a\ud83d"', rb'"\udfff b"']
 
 
-def test_surrogates_deep_values_and_no_numbers_on_every_route(path):
+def test_surrogates_deep_values_and_no_numbers_on_every_route(shared):
     """The status is 400 or 422, the error is JSON, and others are answered."""
     deep = b"[" * 200_000
     values = [*LONE, b"NaN", b"-Infinity", b"1e999", deep, deep + b"]" * 200_000, b'{"a":' * 100_000, b"-", b"\xff"]
     keys = {"/": (b"post_text", b"%s"), "/v1/predict": (b"texts", b"[%s]"), "/v1/explain": (b"text", b"%s")}
-    with serving(path) as client:
-        for route, (key, form) in keys.items():
-            bodies = [b'{"%s": %s}' % (key, form % value) for value in values]
-            bodies += [b'{%s: "a", "%s": %s}' % (lone, key, form % b'"a"') for lone in LONE]
-            for body in bodies:
-                kinds = ["application/json"] + ["application/x-ndjson"] * (route == "/v1/predict")
-                for kind in kinds:
-                    answer = client.post(route, content=body, headers={"content-type": kind})
-                    assert answer.status_code in (400, 422), (route, body[:40])
-                    assert answer.json()["error"]["message"]
-        assert answered(client)
-
-
-# ---- reload
-
-
-def test_a_damaged_model_under_load(path, tmp_path):
-    """The file is damaged and mended by turns: every response is that of a model that was whole."""
-    file, good = tmp_path / "model.symsvm", path.read_bytes()
-    symsvm.save(MODELS["text"]().fit(TEXTS * 3, [group.upper() for group in GROUPS] * 3), file)
-    other = file.read_bytes()
-    with serving(file, reload=0.01) as client, contextlib.ExitStack() as stack:
-        seen, stop, refused = [], threading.Event(), 0
-        sample = client.app.state.metrics.registry.get_sample_value
-
-        def replace(data):
-            (tmp_path / "new").write_bytes(data)
-            (tmp_path / "new").replace(file)
-
-        def reloads(result):
-            return sample("symsvm_model_reloads_total", {"result": result})
-
-        def send():
-            while not stop.is_set():
-                seen.append(client.post("/v1/predict", json={"texts": TEXTS[:3]}))
-
-        threads = [threading.Thread(target=send) for _ in range(4)]
-        stack.callback(lambda: [stop.set(), *(thread.join() for thread in threads)])
-        for thread in threads:
-            thread.start()
-        for turn in range(4):
-            whole = (good, other)[turn % 2]
-            flipped = bytearray(whole)
-            flipped[len(whole) * (turn + 1) // 6] ^= 0xFF
-            for damaged in (whole[: len(whole) // 3], bytes(flipped), b"", b"\0" * len(whole)):
-                replace(damaged)
-                refused += 1
-                wait_for(lambda: reloads("refused") == refused)  # noqa: B023  # called in this turn only
-            replace(whole)
-            wait_for(lambda: reloads("replaced") == turn + 1)  # noqa: B023
-    lower = GROUPS[:3]
-    assert {answer.status_code for answer in seen} == {200}
-    labels = {tuple(p["label"] for p in answer.json()["predictions"]) for answer in seen}
-    assert labels == {tuple(lower), tuple(group.upper() for group in lower)}
+    for route, (key, form) in keys.items():
+        bodies = [b'{"%s": %s}' % (key, form % value) for value in values]
+        bodies += [b'{%s: "a", "%s": %s}' % (lone, key, form % b'"a"') for lone in LONE]
+        for body in bodies:
+            kinds = ["application/json"] + ["application/x-ndjson"] * (route == "/v1/predict")
+            for kind in kinds:
+                answer = shared.post(route, content=body, headers={"content-type": kind})
+                assert answer.status_code in (400, 422), (route, body[:40])
+                assert answer.json()["error"]["message"]
+    assert answered(shared)

@@ -112,6 +112,8 @@ def limited_protocol(settings: Settings, metrics: Metrics, stopping: threading.E
 
         def eof_received(self):
             """Keep the connection of a client that has closed its own side until its requests are answered."""
+            if self._last:  # asyncio calls this again when reading was paused and is resumed
+                return True
             if self._in_body and self.pipeline:
                 self.pipeline.popleft()  # the newest request, which will not be complete
             elif self._in_body or self._is_idle():

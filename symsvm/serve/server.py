@@ -53,7 +53,7 @@ def run(
 ) -> None:
     """Serve a model file over HTTP until SIGTERM or Ctrl-C.
 
-    Requests in progress are answered before the service ends. The file is read again when it changes.
+    Requests that have arrived are answered before the service ends. The file is read again when it changes.
 
     Parameters
     ----------

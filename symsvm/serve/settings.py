@@ -26,7 +26,8 @@ class Settings:
     max_body : int
         Largest body of a request, in bytes.
     max_bodies : int or None
-        Largest total of the bodies of all requests in progress, in bytes. None means 16 times `max_body`.
+        Largest total of the bodies of all requests in progress, in bytes. Bodies of up to 1/64 `max_body` are read even
+        if it is used up. None means 16 times `max_body`.
     max_rows : int
         Largest number of texts or rows in a request.
     max_waiting : int or None
@@ -34,7 +35,8 @@ class Settings:
     max_batch : int
         Largest number of rows that are predicted together. A text counts as one row more for each 1024 characters.
     max_connections : int
-        Largest number of open connections.
+        Largest number of open connections. Requests on more are refused with status 503; beyond three times as many,
+        connections are closed at once.
     max_headers : int
         Largest size of a request's headers, in bytes.
     header_timeout : float
@@ -44,7 +46,7 @@ class Settings:
     keep_alive : float
         Seconds after which an idle connection is closed.
     shutdown_timeout : float
-        Seconds that requests in progress have to finish after SIGTERM.
+        Seconds that requests in progress have to finish after SIGTERM. What takes longer gets status 503.
     reload : float
         Seconds between two checks of the model file for changes. 0 reads the file only once.
     trusted : sequence of str
