@@ -122,8 +122,8 @@ class Predictions:
 class ServedModel:
     """A model, and the kind of its inputs and predictions.
 
-    Rows of numbers are predicted in tiles of one shape, padded with copies of a row: a row gives the same bits whatever
-    is predicted beside it. Vectors of texts are sparse, and their products are computed row by row anyway.
+    Many rows are predicted a part at a time. What a row gives does not depend on the rows beside it, bit for bit: the
+    estimators promise that.
 
     Attributes
     ----------
@@ -187,10 +187,9 @@ class ServedModel:
             )
 
     def _predict_tile(self, X: Array, start: int) -> Predictions:
-        """The predictions for rows from `start` on, at most a tile, which is padded."""
-        tile = np.concatenate([X, np.broadcast_to(X[:1], (self.tile - len(X), X.shape[1]))])
+        """The predictions for rows from `start` on, at most a tile."""
         try:
-            predictions = self._predict(tile)[: len(X)]
+            predictions = self._predict(X)
             _check_finite(predictions.scores)
         except NonFiniteDecision as error:
             raise NonFiniteDecision(start + error.index) from None
