@@ -55,6 +55,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values beyond the type's range are infinite
 def row_products(A: Any, B: Array) -> Array:
     """Return A B, of matrices or of a matrix and a vector, with one call of BLAS for each row of A.
 
