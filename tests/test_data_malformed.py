@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import struct
 import tracemalloc
 import zipfile
@@ -11,6 +12,7 @@ import pytest
 
 from symsvm.data import DataError, chunks, read
 from symsvm.io.data.array_files import write_idx
+from symsvm.io.data.parquet import write_parquet
 
 
 def idx(shape, body=b"", code=8):
@@ -209,3 +211,26 @@ def test_parquet_errors(tmp_path):
         read(path)
     with pytest.raises(DataError, match="there is no column 'z' for the labels; its columns are b"):
         read(path, "z")
+
+
+def test_a_damaged_parquet_file_is_a_sentence_and_no_panic(tmp_path, capfd):
+    """Neither an exception of the library, nor a message of its own on stderr, nor the end of the process."""
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    path = tmp_path / "p.parquet"
+    write_parquet(path, rng.normal(size=(50, 4)), rng.integers(0, 2, 50))
+    good, errors = path.read_bytes(), []
+    for _ in range(600):
+        damaged = bytearray(good)
+        for _ in range(rng.integers(1, 5)):  # mostly in the description at the end of the file
+            first = 0 if rng.random() < 0.4 else len(good) - 700
+            damaged[rng.integers(first, len(good))] = rng.integers(256)
+        path.write_bytes(damaged[: rng.integers(4, len(good))] if rng.random() < 0.1 else damaged)
+        try:
+            read(path, "label")
+        except DataError as error:
+            errors.append(error)
+    assert len(errors) > 300
+    assert all(re.fullmatch(rf"{re.escape(str(path))}: [^\n]{{1,600}}\.", str(error)) for error in errors)
+    assert all(error.__cause__ is None for error in errors)
+    assert capfd.readouterr().err == ""

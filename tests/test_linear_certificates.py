@@ -74,7 +74,7 @@ def test_compensated_products_are_those_of_rational_arithmetic():
 
 
 def test_crammer_singer_says_so_where_its_weights_do_not_reach_tol():
-    """Points 1e12 from the origin leave no digit of a margin: a certificate that is not optimal comes with a warning."""
+    """Points 1e12 from the origin leave no digit of a margin: what is not optimal comes with a warning."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 2)) + 1e12, np.arange(20) % 3
     with pytest.warns(ConvergenceWarning):
@@ -84,7 +84,7 @@ def test_crammer_singer_says_so_where_its_weights_do_not_reach_tol():
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.05])
 def test_targets_that_a_constant_fits_are_solved(epsilon):
-    """Residuals are rounding errors of one sign: nothing of them may make the dual infeasible or the gap relative to 0."""
+    """Residuals are rounding errors of one sign: they make the dual infeasible, and the gap relative to 0."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(3, 200))
@@ -96,7 +96,8 @@ def test_targets_that_a_constant_fits_are_solved(epsilon):
         found = LinearSVR(**options).fit(X, y, sample_weight=weights)
         for solution in (found.solutions_[0], solve_linear(X, y, weights, **options)):
             assert (solution.stopped, solution.certificate.status) == ("tol", "optimal")
-            assert np.abs(solution.w).max() <= 1e-8 and abs(solution.b - y[0]) <= epsilon + 1e-8 * abs(y[0])
+            assert np.abs(solution.w).max() <= 1e-8
+            assert abs(solution.b - y[0]) <= epsilon + 1e-8 * abs(y[0])
 
 
 def test_a_sum_of_variables_of_nearly_one_sign_is_balanced_to_rounding():

@@ -328,11 +328,14 @@ class NuSVC(KernelClassifier):
         boundary then passes through the best of its points, and rho is the multiplier's distance to the other class.
         """
         plus, minus = solution.b
-        program, z = solution.program, solution.z
-        reached = np.abs(z) >= (program.upper - program.lower) * _AT_BOUND
-        full = [bool(reached[program.group == g].all()) for g in (0, 1)]
-        if self.class_weight is not None and full[0] != full[1]:
-            return (plus if full[0] else minus), minus - plus
+        if self.class_weight is not None:
+            if solution.program is None:  # read from a file
+                raise AttributeError("the margin of class weights needs the variables of the fit: fit the model again.")
+            program, z = solution.program, solution.z
+            reached = np.abs(z) >= (program.upper - program.lower) * _AT_BOUND
+            full = [bool(reached[program.group == g].all()) for g in (0, 1)]
+            if full[0] != full[1]:
+                return (plus if full[0] else minus), minus - plus
         return (plus + minus) / 2, (minus - plus) / 2
 
     def lacks_margin(self) -> bool:

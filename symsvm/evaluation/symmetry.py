@@ -52,6 +52,6 @@ def check_symmetric(kernel: Kernel, X: Points, *, mode: str | Mode | None = None
     if difference.max(initial=0.0) > _ROUNDING * np.abs(K).max(initial=0.0):
         i, j = np.unravel_index(np.argmax(difference), K.shape)
         raise ValueError(
-            f"the kernel {kernel!r} must be symmetric, K(x, z) = K(z, x), but K(x_{rows[i]}, x_{rows[j]}) = {K[i, j]:.6g} "
-            f"and K(x_{rows[j]}, x_{rows[i]}) = {K[j, i]:.6g}: use (K(x, z) + K(z, x)) / 2."
+            f"the kernel {kernel!r} must be symmetric, K(x, z) = K(z, x), but K(x_{rows[i]}, x_{rows[j]}) = "
+            f"{K[i, j]:.6g} and K(x_{rows[j]}, x_{rows[i]}) = {K[j, i]:.6g}: use (K(x, z) + K(z, x)) / 2."
         )

@@ -163,7 +163,7 @@ class KernelDual(Objective):
         """The graph of the objective, a sum inside a sum."""
         qp, z = self.program, self.variable
         X, p, D, kernel = self._symbols
-        beta = z if qp.n == qp.m else z.reshape((qp.n // qp.m, qp.m)).sum(axis=0)
+        beta = z if qp.n == qp.m else z.reshape((qp.n // qp.m, -1)).sum(axis=0)
         quadratic = double_sum(beta, X, kernel) + (D * z**2).sum()
         return 0.5 * quadratic + (p * z).sum()
 

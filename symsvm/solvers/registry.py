@@ -116,8 +116,8 @@ def choose_solver(solver: Any, problem: str) -> Any:
         solver = classes[solver]()
     if isinstance(solver, type):
         raise TypeError(f"solver must be a solver, not its class: write {solver.__name__}().")
-    if not hasattr(solver, "program") and not (hasattr(solver, "init") and hasattr(solver, "step")):
-        raise TypeError(f"solver must be the name of a solver or an object with init and step, got {solver!r}.")
+    if not any(hasattr(solver, name) for name in ("program", "init", "step", "structure")):
+        raise TypeError(f"solver must be the name of a solver, or a solver such as Decomposition(), got {solver!r}.")
     info: SolverInfo | None = getattr(solver, "info", None)
     if info is not None and problem not in info.problems:
         raise ValueError(

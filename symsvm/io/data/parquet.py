@@ -1,4 +1,4 @@
-"""Parquet files, through polars, or pandas with pyarrow, whichever is installed."""
+"""Parquet files, through pandas with pyarrow, or polars, whichever is installed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ __all__ = ["installed_library", "iter_parquet", "read_parquet", "write_parquet"]
 
 
 def installed_library() -> str:
-    """The library to use, "polars" or "pandas"; an ImportError where neither is installed."""
-    for name, needs in (("polars", ("polars",)), ("pandas", ("pandas", "pyarrow"))):
+    """The library to use, "pandas" or "polars"; an ImportError where neither is installed.
+
+    pyarrow comes first: it answers a damaged file with an exception, where the readers of polars panic, and end the
+    process if such a file announces more than there is memory.
+    """
+    for name, needs in (("pandas", ("pandas", "pyarrow")), ("polars", ("polars",))):
         if all(importlib.util.find_spec(module) for module in needs):
             return name
-    raise ImportError("Parquet needs polars, or pandas with pyarrow: pip install polars.")
+    raise ImportError("Parquet needs pandas with pyarrow, or polars: pip install pandas pyarrow.")
 
 
 def _column_names(path: Path) -> list[str]:
@@ -77,7 +81,9 @@ def iter_parquet(
     except (DataError, ImportError, FileNotFoundError):
         raise
     except BaseException as error:  # the libraries have errors of their own; some of polars are not an Exception
-        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
+        # pyarrow's own MemoryError names what a damaged file announces.
+        is_announced = isinstance(error, MemoryError) and type(error).__module__.startswith("pyarrow")
+        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError) and not is_announced:
             raise
         raise DataError(path, f"it cannot be read as Parquet ({one_line(error)}).") from None
 

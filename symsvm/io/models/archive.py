@@ -127,7 +127,10 @@ def _read_array(path: Path, info: zipfile.ZipInfo, member: IO[bytes]) -> Array:
     found = _HEADER.fullmatch(member.read(length)) if magic == b"\x93NUMPY\x01\x00" else None
     if found is None:
         raise ModelFileError(path, f"{name!r} does not begin with the header of an array of numbers or strings.")
-    dtype, fortran = np.dtype(found[1].decode()), found[2] == b"True"
+    try:
+        dtype, fortran = np.dtype(found[1].decode()), found[2] == b"True"
+    except (TypeError, ValueError):
+        raise ModelFileError(path, f"{name!r} has the unknown type {found[1].decode()!r}.") from None
     shape = tuple(int(n) for n in found[3].split(b",") if n.strip())
     if dtype.hasobject:
         raise ModelFileError(path, f"{name!r} holds Python objects, which are never unpickled.")

@@ -17,6 +17,8 @@ from symsvm import estimators
 from symsvm._lib.validation import choice, count, number
 from symsvm.compiler.functions import resolve_mode
 from symsvm.estimators.calibration import Calibration
+from symsvm.estimators.parameter_checks import check_parameters
+from symsvm.io.models.model_checks import check_answers, check_solution_state
 from symsvm.kernels import Kernel
 from symsvm.linear import LinearSolution, Stream
 from symsvm.objectives.certificate import Certificate
@@ -86,6 +88,7 @@ def read_estimator_state(model: Any, state: dict[str, Any]) -> None:
         if key not in attributes:
             raise ValueError(f"{type(model).__name__} has no attribute {str(key)[:80]!r}")
         setattr(model, attributes[key], value)
+    check_parameters(model)
     check_fitted(model)
     model.solutions_ = solutions_from_states(model, state["solutions"])
     if getattr(model, "calibration", None) is not None:
@@ -121,6 +124,7 @@ def check_fitted(model: Any) -> None:
         _check_kernel_machine(model, d, k)
     else:
         _check_linear_machine(model, d, k)
+    check_answers(model)
 
 
 def _require(condition: object, message: str) -> None:
@@ -181,6 +185,7 @@ def _check_kernel_machine(model: Any, d: int, k: int) -> None:
         _require(not is_function or _is_points(model.X_fit_, m, d), "the training points are missing")
         return
     _require(isinstance(model.kernel_, Kernel), "kernel_ must be a kernel")
+    _require(model.X_fit_ is None, "a model with a kernel keeps no training points")
     _require(_is_points(model.support_vectors_, s, d), f"support_vectors_ must be {s} finite points with {d} features")
     if s:
         model.kernel_.check_points(model.support_vectors_, "support_vectors_")
@@ -219,12 +224,16 @@ def _solution_state(solution: Any, with_dual: bool) -> dict[str, Any]:
 
 def solutions_from_states(model: Any, states: Sequence[dict[str, Any]]) -> list[Solution | LinearSolution]:
     """The solutions of a model; those of a kernel machine are without the dual vector lam."""
+    one = getattr(model, "multi_class", None) == "crammer_singer"
+    problems = (0, 1) if one else (0, len(model.intercept_))  # none after partial_fit
+    _require(len(states) in problems, f"there must be a solution for each of the {problems[1]} problems")
     return [_solution_from_state(model, i, state) for i, state in enumerate(states)]
 
 
 def _solution_from_state(model: Any, i: int, state: dict[str, Any]) -> Solution | LinearSolution:
     if set(state["certificate"]) != set(_CERTIFICATE) or not isinstance(state["trace"], dict):
         raise ValueError(f"the certificate of problem {i} is incomplete")
+    check_solution_state(model, i, state)
     certificate = Certificate(**state["certificate"])
     common: dict[str, Any] = {name: state[name] for name in ("stopped", "n_iter", "trace")}
     common["certify"] = functools.partial(_identity, certificate)
@@ -272,7 +281,9 @@ def _sigmoid(A: Array, B: Array) -> tuple[float, float]:
 
 def _isotonic(x: Array, y: Array) -> IsotonicRegression:
     """The isotonic map with these thresholds, fitted to them: its best monotone map is itself."""
-    if len(x) == 0 or (np.diff(x) <= 0).any() or (np.diff(y) < 0).any() or y[0] < 0 or y[-1] > 1:
+    with np.errstate(over="ignore"):
+        steps = np.diff(x)
+    if len(x) == 0 or not (np.isfinite(steps) & (steps > 0)).all() or (np.diff(y) < 0).any() or y[0] < 0 or y[-1] > 1:
         raise ValueError("the thresholds of an isotonic map must increase")
     return IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(x, y)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
@@ -20,6 +19,7 @@ from symsvm.io.data import Scaling
 from symsvm.io.file_errors import ModelFileError
 from symsvm.io.models.archive import read_archive, write_archive
 from symsvm.io.models.estimator_state import ESTIMATORS, read_estimator_state, write_estimator_state
+from symsvm.io.models.model_checks import check_scaler
 from symsvm.io.models.values import Decoder, Encoder
 from symsvm.io.models.vectoriser_state import VECTORISERS, vectoriser_from_state, vectoriser_state
 
@@ -153,27 +153,10 @@ def _step_from_state(path: Path, state: dict[str, Any]) -> Any:
             if key not in (*_SCALERS[type(scaler)], *_COLUMNS):
                 raise ValueError(f"{name} has no attribute {str(key)[:80]!r}")
             setattr(scaler, key, value)
-        _check_scaler(scaler)
+        check_scaler(scaler, _SCALERS[type(scaler)])
         return scaler
     except ModelFileError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         reason = str(error)[:200].rstrip(".")
         raise ModelFileError(path, f"its {str(state.get('class'))[:80]} is malformed: {reason}.") from None
-
-
-def _check_scaler(scaler: Any) -> None:
-    d = scaler.n_features_in_
-    if type(d) is not int or d < 1:
-        raise ValueError("n_features_in_ must be a positive integer")
-    low, high = getattr(scaler, "feature_range", (0, 1))
-    if not low < high or not isinstance(getattr(scaler, "to", ""), str | tuple | list):
-        raise ValueError("the range must be two numbers")
-    left_out = {"mean_": "with_mean", "scale_": "with_std", "var_": "with_std"}
-    for name in _SCALERS[type(scaler)]:
-        value, switch = getattr(scaler, name), left_out.get(name)
-        if name == "n_samples_seen_" or (value is None and not getattr(scaler, str(switch), True)):
-            continue
-        valid = isinstance(value, np.ndarray) and value.shape == (d,) and value.dtype.kind == "f"
-        if not (valid and np.isfinite(value).all()):
-            raise ValueError(f"{name} must be {d} finite numbers")

@@ -151,9 +151,18 @@ class Decoder:
     def _csr(self, value: dict, header: Any, depth: int) -> Any:
         kind, *shape = header
         data, indices, indptr = (self.arrays[f"{value['name']}.{part}"] for part in ("data", "indices", "indptr"))
-        if [indices.dtype.kind, indptr.dtype.kind, data.dtype.kind] != ["i", "i", "f"]:
-            raise ValueError("indices must be integers, data floats")
-        matrix = _CSR[kind]((data, indices, indptr), shape=tuple(shape), copy=False)
+        rows, columns = shape
+        if not all(array.dtype in ("int32", "int64") and array.ndim == 1 for array in (indices, indptr)):
+            raise ValueError("indices must be integers")
+        if data.dtype not in ("float32", "float64") or data.shape != indices.shape:
+            raise ValueError("data must be as many floats as there are indices")
+        # SciPy's own check leaves out a matrix whose last pointer is 0.
+        ends = count(rows, "rows") + 1 == len(indptr) and indptr[0] == 0 and indptr[-1] == len(indices)
+        if not (ends and (np.diff(indptr) >= 0).all()):
+            raise ValueError("the pointers of rows must rise from 0 to the number of entries")
+        if len(indices) and not 0 <= indices.min() <= indices.max() < count(columns, "columns"):
+            raise ValueError("an index is not that of a column")
+        matrix = _CSR[kind]((data, indices, indptr), shape=(rows, columns), copy=False)
         matrix.check_format(full_check=True)
         return matrix
 

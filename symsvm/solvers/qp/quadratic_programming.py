@@ -22,6 +22,7 @@ from scipy import sparse
 from symsvm.compiler.reading import is_readable
 from symsvm.objectives import KernelDual
 from symsvm.objectives.certificate import Certificate
+from symsvm.solvers.convergence import warn_not_converged
 from symsvm.solvers.decomposition.dual_program import DualProgram
 from symsvm.solvers.program import check_run_arguments
 from symsvm.solvers.solution import Info, Solution, collect_trace
@@ -234,6 +235,11 @@ class _WholeDual(DualProgram):
         certificate = change.certificate(qp, K @ qp.weights(z), z, tol=tol, is_convex=problem.is_convex)
         v, kind = change.to_variable(z), self.kind
         stopped, trace = stop_reason(result, certificate), final_trace(result, certificate, began)
+        if stopped in ("max_iter", "time_limit", "stalled"):
+            goal = f"a violation of {certificate.violation:.2g}, above tol={tol:g}"
+            advice = [] if stopped == "stalled" else [f"Raise {stopped} or tol, or use another solver."]
+            is_feasible = certificate.status != "infeasible"
+            warn_not_converged(stopped, result.n_iter, goal, advice, is_feasible=is_feasible)
         return Solution(v, certificate.b, v, stopped, result.n_iter, trace, lambda: certificate, kind, qp, z)
 
 
