@@ -23,6 +23,7 @@ gap is small, passes alternate with subspace minimisation, see `symsvm.linear.su
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -275,8 +276,8 @@ def _passes(flat, dense, s, A, y, C, U, Z, order, classes, sizes, state, memory,
 class _Descent:
     """The state of the passes: z, the order of the points, and the classes that are shrunk for each point."""
 
-    def __init__(self, problem: ClassesProblem, z: Array, seed: int) -> None:
-        self.problem, self.z = problem, z.copy()
+    def __init__(self, problem: ClassesProblem, z: Array, seed: int, deadline: float = np.inf) -> None:
+        self.problem, self.z, self.deadline = problem, z.copy(), deadline
         self.order = np.flatnonzero(problem.C > 0).astype("uint64")
         self.classes = np.tile(np.arange(problem.k), (problem.rows.n, 1))
         self.sizes = np.empty(problem.rows.n, dtype="int64")
@@ -290,20 +291,25 @@ class _Descent:
         self.sizes[:] = self.problem.k
 
     def passes(self, most: float, tol: float) -> tuple[int, bool, Array]:
-        """See `_passes`; return u as well."""
+        """See `_passes`; return u as well. Where time is limited, the clock is looked at after each pass."""
         p, rows = self.problem, self.problem.rows
         self.memory[1] = max(self.memory[1], tol)
         own = p.combine(self.z), self.z, self.order, self.classes, self.sizes, self.state, self.memory
-        limits = int(min(2**40, most)), float(CLASS_VISITS * len(self.order)), tol
-        done, converged = _passes(rows.flat, not rows.sparse, rows.s, rows.squares, p.y, p.C, *own, *limits)
-        return done, converged, p.combine(self.z)
+        most, visits = int(min(2**40, most)), float(CLASS_VISITS * len(self.order))
+        most_at_once, end, done = most if np.isinf(self.deadline) else 1, self.memory[3] + visits, 0
+        while True:
+            limits = most_at_once, end - self.memory[3], tol
+            more, converged = _passes(rows.flat, not rows.sparse, rows.s, rows.squares, p.y, p.C, *own, *limits)
+            done += more
+            if converged or done >= most or self.memory[3] >= end or time.perf_counter() >= self.deadline:
+                return done, converged, p.combine(self.z)
 
 
 def _descend(
-    problem: ClassesProblem, z: Array, *, tol: float, seed: int, most: float
+    problem: ClassesProblem, z: Array, *, tol: float, seed: int, most: float, deadline: float
 ) -> Generator[tuple[Any, ...], Any, None]:
     """Yield (passes and steps so far, u, z, f, converged) until rounding stops the progress."""
-    descent, total, goal, last, gap = _Descent(problem, z, seed), 0, 0.5 * tol, None, np.inf
+    descent, total, goal, last, gap = _Descent(problem, z, seed, deadline), 0, 0.5 * tol, None, np.inf
     while True:
         done, converged, u = descent.passes(most - total, goal)
         total += done
@@ -314,7 +320,8 @@ def _descend(
                 return
             last, goal = z, 0.25 * goal
         elif measure.gap <= SMALL_GAP * measure.primal or measure.gap > SLOW_PASSES * gap:
-            u, z, f, _ = minimize_free_classes(problem, z, iterations=SUBSPACE_ITERATIONS, share=SUBSPACE_RESIDUAL)
+            limits = {"iterations": SUBSPACE_ITERATIONS, "share": SUBSPACE_RESIDUAL, "deadline": deadline}
+            u, z, f, _ = minimize_free_classes(problem, z, **limits)
             total += 1
             yield total, u, z, f, False
             descent.z = z.copy()
@@ -373,7 +380,7 @@ def solve_crammer_singer(
     max_iter : int, optional
         The limit on passes and subspace steps.
     time_limit : float, optional
-        The limit in seconds, checked between passes.
+        The limit in seconds, checked after each pass and each step of subspace minimisation.
     callback : callable, optional
         A function of an `Info`; a true return value stops the run.
     start : LinearSolution, optional
@@ -394,6 +401,7 @@ def solve_crammer_singer(
     ([0, 1, 2], 'optimal')
     """
     tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
+    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
     s = number(intercept_scaling, "intercept_scaling", positive=True) if intercept else 0.0
     rows = as_rows(X, s)
     labels = np.asarray(y)
@@ -409,9 +417,9 @@ def solve_crammer_singer(
         z = dual * np.divide(problem.C, old_C, out=np.zeros(rows.n), where=old_C > 0)[:, None]
         z[np.arange(rows.n), problem.y] = np.minimum(z[np.arange(rows.n), problem.y], problem.C)
 
-    seed = count(seed, "seed")
+    options: Any = {"tol": tol, "seed": count(seed, "seed"), "deadline": deadline}
     (_, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
-        [("sequential dual", lambda best, most: _descend(problem, z, tol=tol, seed=seed, most=most))],
+        [("sequential dual", lambda best, most: _descend(problem, z, most=most, **options))],
         problem.measure,
         tol=tol,
         max_iter=max_iter,
