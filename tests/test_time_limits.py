@@ -24,7 +24,8 @@ CLASSES = np.digitize(X[:, 0] + X[:, 1], [-1, 0, 1])
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that is a second later each time it is read."""
-    monkeypatch.setattr("time.perf_counter", lambda ticks=itertools.count(): float(next(ticks)))
+    ticks = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ violation. The methods are the transitions of the algorithm; the module `algorit
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -261,7 +261,7 @@ class State:
         self._last_shrunk = self.violation
         qp = self.qp
         ends = self.least, self.most, self.parameters.shrink_margin * self.violation
-        parts = part_shrinkable(self.F, self.z, qp.lower, qp.upper, qp.group, self.active.variables, *ends)
+        parts: Any = part_shrinkable(self.F, self.z, qp.lower, qp.upper, qp.group, self.active.variables, *ends)
         self.active.drop(*parts, self.z)
 
     def solve_working_set(self, tol: float, deadline: float = np.inf) -> bool:
