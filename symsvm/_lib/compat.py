@@ -105,6 +105,8 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
 UVICORN_METHODS = (
     "connection_made",
     "connection_lost",
+    "eof_received",
+    "shutdown",
     "data_received",
     "send_400_response",
     "on_message_begin",
@@ -114,10 +116,23 @@ UVICORN_METHODS = (
     "on_body",
     "on_message_complete",
     "on_response_complete",
+    "pause_writing",
+    "resume_writing",
     "timeout_keep_alive_handler",
 )
-UVICORN_CONNECTION = ("app", "connections", "cycle", "headers", "loop", "parser", "transport")
-UVICORN_CYCLE = ("response_complete", "response_started")
+UVICORN_CONNECTION = (
+    "app",
+    "connections",
+    "cycle",
+    "flow",
+    "headers",
+    "loop",
+    "parser",
+    "pipeline",
+    "timeout_keep_alive_task",
+    "transport",
+)
+UVICORN_CYCLE = ("disconnected", "keep_alive", "response_complete", "response_started")
 
 
 def find_private(name: str) -> Any:

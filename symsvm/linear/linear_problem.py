@@ -113,10 +113,11 @@ class Measure:
     gap: float
     violation: float
     infeasibility: float
+    rounding: float = 0.0  # a P of this size is 0 but for the rounding of residuals
 
     def reaches(self, tol: float) -> bool:
-        """Whether the violation and the gap, relative to P, are at most tol."""
-        return self.violation <= tol and self.gap <= tol * self.primal
+        """Whether the violation and the gap, relative to P, are at most tol; P = 0 has no relative gap, and is least."""
+        return self.violation <= tol and (self.gap <= tol * self.primal or self.primal <= self.rounding)
 
 
 class LinearProblem:
@@ -170,7 +171,7 @@ class LinearProblem:
         self.reg = np.ones(rows.d + 1)  # the weights of R
         if free:
             self.reg[-1] = 0.0
-        self.unit = self._unit()
+        self.unit, self.rounding = self._unit(), self._rounding()
 
     def _unit(self) -> float:
         if self.classifies:
@@ -179,6 +180,13 @@ class LinearProblem:
         if self.free:
             t = t - t.mean()
         return float(np.maximum(np.abs(t) - self.epsilon, 0.0).mean()) or float(np.abs(t).max()) or 1.0
+
+    def _rounding(self) -> float:
+        """The loss of residuals that are 0 but for rounding: targets that a constant, or w = 0, fits exactly."""
+        if self.classifies:
+            return 0.0
+        residuals = 4 * np.finfo("float64").eps * np.abs(self.t)
+        return float(self.C @ (residuals**2 if self.squared else residuals))
 
     @property
     def loss_parameters(self) -> tuple[Array, Array, Array, float]:
@@ -210,8 +218,11 @@ class LinearProblem:
             room = np.where((z > self.lower) & (z < self.upper) & (z != 0), sign * (z - end), 0.0)
             if room.sum() > 2 * abs(excess):
                 return np.clip(z - room * (excess / room.sum()), self.lower, self.upper)
-        more = float(z[sign * z > 0].sum())
-        return np.where(sign * z > 0, z * ((more - excess) / more), z)
+        # An excess of rounding size leaves z, and what is at a bound, as it is. Where nearly all variables have one
+        # sign, more - excess is nothing but rounding, and the sum of the others is taken instead.
+        more, less = float(z[sign * z > 0].sum()), float(z[sign * z < 0].sum())
+        kept = more - excess if abs(excess) < 0.5 * abs(more) else -less
+        return np.where(sign * z > 0, z * (kept / more), z)
 
     def measure(self, u: Array, z: Array, *, f: Array | None = None) -> tuple[Measure, Array]:
         """Measure how far a pair (u, z) is from the optimum.
@@ -256,7 +267,7 @@ class LinearProblem:
         outside = float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
         if self.free:
             outside = max(outside, abs(float(z.sum())))
-        return Measure(primal, dual, gap, float(worst), outside), z
+        return Measure(primal, dual, gap, float(worst), outside, self.rounding), z
 
     def measure_dual(self, u: Array, z: Array, f: Array) -> tuple[float, float, float]:
         """Return P, the gap and the violation, as `measure` computes them, where u = v and the intercept is in R.

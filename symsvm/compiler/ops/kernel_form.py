@@ -125,7 +125,7 @@ def _channel(leaf):
     if isinstance(op, SquaredDistances):
         A, B = leaf.owner.inputs
         a, b = pt.scalar(dtype=A.dtype), pt.scalar(dtype=B.dtype)
-        return Channel(ScalarFunction([a, b], (a - b) ** 2), A, B)
+        return Channel(ScalarFunction([a, b], pt.sqr(a - b)), A, B)  # pyright: ignore[reportArgumentType]
     if isinstance(op, Sum) and op.axis == (2,) and leaf.owner.inputs[0].ndim == 3:
         (term,) = leaf.owner.inputs
         whole = _leaves(term, lambda v: varying_axes(v) != {0, 1, 2} or not is_elemwise(v))

@@ -62,7 +62,7 @@ def squared_distances(A: Array, B: Array, *, by_rows: bool = False) -> Array:
     Examples
     --------
     >>> squared_distances(np.array([[1e8], [0.25]]), np.array([[1e8 + 1], [0.5]])).tolist()
-    [[1.0, 9999999900000000.0], [1.00000001500000006e+16, 0.0625]]
+    [[1.0, 9999999900000000.0], [1.000000015e+16, 0.0625]]
     """
     with np.errstate(all="ignore"):  # points beyond 1e154 are infinitely far from others
         c = centre(B)

@@ -8,7 +8,7 @@ violation. The methods are the transitions of the algorithm; the module `algorit
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -261,8 +261,9 @@ class State:
         self._last_shrunk = self.violation
         qp = self.qp
         ends = self.least, self.most, self.parameters.shrink_margin * self.violation
-        parts: Any = part_shrinkable(self.F, self.z, qp.lower, qp.upper, qp.group, self.active.variables, *ends)
-        self.active.drop(*parts, self.z)
+        bounds = qp.lower, qp.upper, qp.group
+        stay, dropped, bounded = part_shrinkable(self.F, self.z, *bounds, self.active.variables, *ends)
+        self.active.drop(stay, dropped, bounded, self.z)
 
     def solve_working_set(self, tol: float, deadline: float = np.inf) -> bool:
         """Select a working set, solve for it until the deadline at most, update K z; return whether z changed."""
