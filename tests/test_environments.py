@@ -191,7 +191,7 @@ def test_a_limit_of_memory_raises_and_leaves_the_process_usable(expected):
 # Fits without end, each interrupted at some point. What is fitted must always be one machine: its decision values are
 # those of its own attributes.
 STORM = """
-import time
+import signal, time
 from symsvm import SVC, LinearSVC
 warnings.simplefilter("ignore")
 
@@ -206,25 +206,28 @@ from symsvm import RBF
 models = [SVC(C=2.0, kernel=RBF(0.8)).fit(X, y), LinearSVC().fit(X, y)]
 for model in models:
     model.kernel_ = getattr(model, "kernel", None)
-print("ready", flush=True)
 interrupted = fits = broken = 0
+armed = [False]
+
+def interrupt(number, frame):
+    if armed[0]:
+        armed[0] = False  # no second one while the first is handled
+        raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, interrupt)
+print("ready", flush=True)
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
     try:
+        armed[0] = True
         for model in models:
             model.C = 0.1 + (fits % 7)
             model.fit(X, y if fits % 2 else -y)
             fits += 1
+        armed[0] = False
     except KeyboardInterrupt:
         interrupted += 1
-        while True:
-            try:
-                broken += sum(not is_whole(model) for model in models)
-                break
-            except KeyboardInterrupt:
-                interrupted += 1
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+    broken += sum(not is_whole(model) for model in models)
 print("fits", fits, "interrupted", interrupted, "broken", broken, flush=True)
 print("digest", fit())
 """
