@@ -1,6 +1,9 @@
 """Programs: any objective, the one loop, and every way to stop it."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import oracles
@@ -486,3 +489,20 @@ def test_a_sum_over_features_needs_room_for_the_matrix_alone():
         for mode in ("NUMBA", "FAST_COMPILE")
     }
     assert fits == {"NUMBA": True, "FAST_COMPILE": False}
+
+
+def test_a_platform_that_jax_does_not_have_is_named():
+    pytest.importorskip("jax")
+    code = (
+        "import pytensor.tensor as pt\n"
+        "from symsvm.compiler.functions import function\n"
+        "x = pt.dvector('x')\n"
+        "try:\n"
+        "    function([x], 2.0 * x, mode='JAX')\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+    )
+    env = {**os.environ, "JAX_PLATFORMS": "rocm"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    assert run.stdout.startswith("mode='JAX' found no device with JAX_PLATFORMS=rocm, which "), run.stderr
+    assert run.stdout.endswith("Set JAX_PLATFORMS=cpu, install a JAX for the device, or use mode='NUMBA'.\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
+import os
 import warnings
 from typing import TYPE_CHECKING, Any, overload
 
@@ -193,7 +194,9 @@ def _compile(inputs, outputs, mode):
                 "PyTensor's floatX is float32. JAX would then compute everything in float32 without a warning. "
                 "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
-        _JAX["used"] |= mode is get_mode("JAX")
+        if mode is get_mode("JAX"):
+            _JAX["used"] = True
+            _check_devices()
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
         mode = _without_wrong_rewrites(mode)
         prepare_directories()
@@ -226,6 +229,22 @@ def _check_jax():
             "This process was forked after its parent had used JAX, which would never answer here. Use mode='NUMBA', "
             "or start processes with multiprocessing.get_context('spawn') or 'forkserver'."
         )
+
+
+@functools.cache
+def _check_devices():
+    """Raise RuntimeError if JAX finds no device; its own error may be an AssertionError without a message."""
+    import jax
+
+    try:
+        jax.devices()
+    except Exception as error:
+        wanted = os.environ.get("JAX_PLATFORMS")
+        setting = f"JAX_PLATFORMS={wanted}, which this machine or this JAX may not have" if wanted else "its default"
+        raise RuntimeError(
+            f"mode='JAX' found no device with {setting} ({type(error).__name__}{f': {error}' if str(error) else ''}). "
+            "Set JAX_PLATFORMS=cpu, install a JAX for the device, or use mode='NUMBA'."
+        ) from error
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.compile.mode import get_mode
+from pytensor.graph.traversal import ancestors
 
 from symsvm._lib.validation import is_symbolic
 from symsvm.compiler.functions import resolve_mode
@@ -19,6 +20,7 @@ from symsvm.evaluation.cross_matrix import (
     RowwiseCrossMatrix,
     TiledCrossMatrix,
 )
+from symsvm.evaluation.sparse_parts import drop_unused_features, evaluate_sparse_rows
 from symsvm.kernels import Precomputed
 
 if TYPE_CHECKING:
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelEvaluator", "PairEvaluator"]
 
-# Rows of sparse points that are made dense at a time.
-_DENSE_ROWS = 1024
 # A model is small if its points times their features, and some for the rest of an entry, are fewer: one row takes
 # NumPy some microseconds.
 _SMALL_MODEL, _ENTRY_COST = 2**15, 16
@@ -122,13 +122,15 @@ class PairEvaluator:
         storage, data = [], []
         for channel in form.channels:
             kind, width = [], None
-            for value in (next(values), next(values)):
+            pair, weights = (next(values), next(values)), [next(values) for _ in channel.weights]
+            pair, weights = drop_unused_features(channel.h, *pair, weights)
+            for value in pair:
                 is_sparse = hasattr(value, "tocsr")
                 data += [value.data, value.indices, value.indptr] if is_sparse else [value]
                 kind.append("csr" if is_sparse else "dense")
                 width = value.shape[1]
             data += [width] if "csr" in kind else []
-            data += [next(values) for _ in channel.weights]
+            data += weights
             storage.append(tuple(kind))
         data += [value if value.ndim else np.float64(value) for value in values]
         return tuple(storage), data if self.dtype == "float64" else _cast(form, storage, data, self.dtype)
@@ -137,21 +139,21 @@ class PairEvaluator:
         """The values of the parts of a form, in float64."""
         parts, where, compiled = self.expression.parts(form, A is B)
         if any(hasattr(side, "tocsr") for side in (*A, *B)):
-            results = self._in_rows(compiled, A, B)
+            results = evaluate_sparse_rows(compiled, A, B, self._values, self._sources(parts, where, A is B))
         else:
             results = compiled(*A, *B, *self._values)
         results = [np.require(v, dtype="float64", requirements=["C", "W"]) for v in results]
         given = dict(zip((*self.expression.rows, *self.expression.columns), (*A, *B), strict=True))
         return [given[v] if v in given else results[i] for v, i in zip(parts, where, strict=True)]
 
-    def _in_rows(self, compiled: Callable, A: Rows, B: Rows) -> list[Array]:
-        """The parts of sparse points, made dense some rows at a time: vectors have one value for each row."""
-        results = []
-        for i in range(0, max(1, _count(A), _count(B)), _DENSE_ROWS):
-            rows = slice(i, i + _DENSE_ROWS)
-            tiles = [_dense(tuple(array[rows] for array in side)) for side in ((A,) if A is B else (A, B))]
-            results.append(compiled(*tiles[0], *tiles[-1], *self._values))
-        return [np.concatenate(v) if v[0].ndim and v[0].shape[0] != 0 else v[0] for v in zip(*results, strict=True)]
+    def _sources(self, parts: Sequence[Any], where: Sequence[Any], same: bool) -> list[int | None]:
+        """For each result of the parts: whether it depends on the rows (0), on the columns (1) or on neither."""
+        rows, columns, sources = set(self.expression.rows), set(self.expression.columns), {}
+        for part, i in zip(parts, where, strict=True):
+            if i is not None:
+                above = set(ancestors([part]))
+                sources[i] = 0 if above & rows else None if not above & columns else 0 if same else 1
+        return [sources[i] for i in range(len(sources))]
 
 
 class KernelEvaluator(PairEvaluator):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from symsvm._lib.code_cache import njit
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array

@@ -23,6 +23,7 @@ z_im is no longer free, and conjugate gradients restart.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -311,12 +312,12 @@ def _move_to_bounds(z, direction, length, bounds, y, free):
 
 
 def minimize_free_classes(
-    problem: ClassesProblem, z: Array, *, iterations: int, share: float
+    problem: ClassesProblem, z: Array, *, iterations: int, share: float, deadline: float = np.inf
 ) -> tuple[Array, Array, Array, bool]:
     """Minimise Crammer and Singer's dual over the z_im below their bounds, with sum_m z_im = 0.
 
-    It ends after so many iterations, or when the residual is `share` of the first. Return u, z, f and whether that
-    share was reached.
+    It ends after so many iterations, when the residual is `share` of the first, or at the deadline, a time of
+    `time.perf_counter`. Return u, z, f and whether that share was reached.
     """
     z, free = z.copy(), z < problem.bounds
     G = problem.scores(problem.combine(z)) + 1.0
@@ -326,7 +327,7 @@ def minimize_free_classes(
     goal = max(share**2 * size, len(z) * (1e-16 * np.abs(G).max()) ** 2)
     direction = -residual
     for _ in range(iterations):
-        if size <= goal:
+        if size <= goal or time.perf_counter() >= deadline:
             break
         problem.combine(direction, U)
         curvature = float(np.einsum("ij,ij->", U, U))

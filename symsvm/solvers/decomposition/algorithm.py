@@ -100,8 +100,8 @@ def decompose(
     # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
     with SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
         began = time.perf_counter()
-        state = State(qp, matrix, start, seed, pairs, parameters, reuse)
         limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
+        state = State(qp, matrix, start, seed, pairs, parameters, reuse, limits.deadline)
         trace: list[Info] = []
         try:
             stopped = _iterate(state, limits, began, trace)
@@ -125,6 +125,9 @@ def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> 
     tol = limits.tol
     while True:
         state.measure()
+        if state.is_late:  # no time for the first product: the run ends where it began
+            trace.append(state.info(time.perf_counter() - began))
+            return _reached(limits, Check.ABOVE, trace[-1], began) or "time_limit"
         if state.violation <= tol and state.active.is_shrunk:
             state.reconstruct_gradient()
             continue

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from symsvm.solvers.decomposition.limited_product import add_product_until
 from symsvm.solvers.decomposition.selection import select
 from symsvm.solvers.decomposition.working_set import WorkingSet
 from symsvm.solvers.solution import Info
@@ -101,6 +102,7 @@ class State:
     is_exact : whether Kz was computed in float64 throughout; `is_fresh`: and as one product, not as a sum of many.
     is_refined : whether the free variables were refined since the last working set.
     n_iter, steps : outer iterations, and steps of SMO in all of them.
+    is_late : whether the first product took more time than there was, so that Kz is an estimate.
     active, working, precision : the active set, the working set, the types that are computed in.
     F : the gradient (K + D) z + p, up to date for the active variables after `measure`.
     least, most, middle : for each equality the least F that may rise, the greatest that may fall, and their middle.
@@ -117,6 +119,7 @@ class State:
         pairs: str | None,
         parameters: Parameters,
         reuse: WorkingSetReuse | None,
+        deadline: float = np.inf,
     ):
         self.qp, self.matrix, self.parameters, self.pairs = qp, matrix, parameters, pairs
         self.is_whole = qp.n <= parameters.whole and pairs is None
@@ -137,7 +140,8 @@ class State:
         self._last_exact = self._last_shrunk = np.inf  # violations at the last exact measure and at the last shrinking
         self._best: _Best | None = None
         self._idle = self._unchecked = 0
-        self.recompute_gradient()  # a start may be optimal
+        self.is_late = False
+        self.recompute_gradient(deadline)  # a start may be optimal
 
     def _needs_float64(self) -> bool:
         """Whether D alone keeps variables finite, and is smaller than what float32 does to K."""
@@ -224,16 +228,21 @@ class State:
 
     # ---- transitions
 
-    def recompute_gradient(self) -> None:
-        """Compute K z in float64 from the data, all variables active, at totals that are what rounding allows."""
+    def recompute_gradient(self, deadline: float = np.inf) -> None:
+        """Compute K z in float64 from the data, all variables active, at totals that are what rounding allows.
+
+        It is an estimate, and `is_late` is true, if the deadline comes first.
+        """
         if not self.is_feasible():
             self.z = self.qp.start(self.z)
         self.active.reset()
         self.Kz[:] = 0
         self.is_exact = True
         support = np.flatnonzero(self.z)
-        self.add_product(support, self.z[support], exact=True)
-        self.is_fresh = True
+        if len(support):
+            d, points = self.by_point(support, self.z[support])
+            self.is_late = not add_product_until(self.matrix, d, points, self.Kz, deadline)
+        self.is_exact = self.is_fresh = not self.is_late
         self.W = self.qp.value(self.Kz, self.z)
 
     def reconstruct_gradient(self) -> None:
