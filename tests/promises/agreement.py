@@ -19,7 +19,9 @@ def raw_values(case, model, Z):
     if case.family in ("SVR", "NuSVR", "LinearSVR"):
         return model.predict(Z)[:, None]
     if case.family == "LinearSVC" and len(model.classes_) > 2 and model.multi_class == "ovo":
-        return np.asarray(Z, dtype="float64") @ model.coef_.T + model.intercept_
+        return (
+            np.asarray(Z @ model.coef_.T if hasattr(Z, "tocsr") else np.asarray(Z) @ model.coef_.T) + model.intercept_
+        )
     values = model.decision_function(Z)
     return values[:, None] if values.ndim == 1 else values
 

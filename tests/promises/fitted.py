@@ -185,12 +185,12 @@ def _class_factors(case, model, names, labels, weight):
 
 
 def decision(case, data, model):
-    """The decision values of two classes, a target or an outlier at the points Z, and what rounding may change."""
+    """The decision values of one problem at Z, what rounding may change of them, and the sums of absolute terms."""
     if case.is_linear:
         w, b = as_long(np.atleast_2d(model.coef_)), as_long(model.intercept_)
         values = as_long(data.dense_Z) @ w.T + b
-        size = (data.dense_Z.shape[1] + 4) * (np.abs(as_long(data.dense_Z)) @ np.abs(w).T + np.abs(b))
-        return values[:, 0], extended.EPS * size[:, 0]
+        size = np.abs(as_long(data.dense_Z)) @ np.abs(w).T + np.abs(b)
+        return values[:, 0], extended.EPS * (data.dense_Z.shape[1] + 4) * size[:, 0], size[:, 0]
     if case.kernel == "precomputed":
         K = as_long(data.dense_Z)[:, model.support_]
         size = np.zeros_like(K)
@@ -201,5 +201,5 @@ def decision(case, data, model):
         K, size = extended.kernel(model.kernel_, data.dense_Z, data.dense[model.support_])
     coef, b = as_long(model.dual_coef_[0]), as_long(model.intercept_[0])
     values = K @ coef + b
-    size = size @ np.abs(coef) + (len(coef) + 4) * (np.abs(K) @ np.abs(coef) + abs(b))
-    return values, extended.EPS * size
+    total = np.abs(K) @ np.abs(coef) + abs(b)
+    return values, extended.EPS * (size @ np.abs(coef) + (len(coef) + 4) * total), total

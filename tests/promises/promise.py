@@ -42,6 +42,7 @@ class Promise:
     sample: Callable = draw
     fixed: tuple = ()
     examples: int = 8
+    share: float = 1.0  # of the time of a campaign
     figures: Figures = field(default_factory=Figures)
 
     def example(self, number):
