@@ -86,31 +86,25 @@ def _classifier_problems(case, data, model):
             coef = np.where(labels == a, full[b - 1], full[a])
         y = np.where(labels[here] == a, 1.0, -1.0)
         K, size = _matrix(case, data, model, used[here])
-        options = _classifier_duals(case, model, K, size, y, weight[here], coef[here])
-        truths = [extended.judge(dual, z) for dual, z in options]
-        yield Problem(certificate, min(truths, key=lambda truth: abs(truth.W - certificate.W)))
+        dual, z = _classifier_dual(case, model, K, size, y, weight[here], coef[here])
+        yield Problem(certificate, extended.judge(dual, z))
 
 
-def _classifier_duals(case, model, K, size, y, weight, z):
-    """The dual and its point; two of them where class weights make both classes weigh the same.
-
-    The bounds of NuSVC with class weights are in units of the lighter class's mean weight, and either may be lighter.
-    """
+def _classifier_dual(case, model, K, size, y, weight, z):
+    """The dual and its point; the bounds of NuSVC with class weights are in units of the least of these."""
     n = len(y)
     if case.family == "SVC":
         bound = y * (model.C * weight)
         totals = (0.0,) if case.machine not in ("SVC without intercept", "SVC, penalised intercept") else ()
-        yield _boxed(K, size, -y, bound, np.zeros(n, int), totals), _snapped(z, bound)
-        return
-    sides = sorted((weight[y > 0], weight[y < 0]), key=np.sum)
-    same = model.class_weight is not None and sides[1].sum() <= sides[0].sum() * (1 + n * extended.EPS)
-    for side in sides[: 1 + same]:
-        unit = 1.0 if model.class_weight is None else side.mean()
-        nu = model.nu if model.class_weight is None else min(model.nu, 2 * side.sum() / weight.sum())
-        bound, half = y * (weight / unit), as_long(nu) * as_long(weight / unit).sum() / 2
-        scale = half / max(as_long(z)[y > 0].sum(), np.longdouble(1e-4000))  # it was divided by rho
-        dual = _boxed(K, size, np.zeros(n), bound, np.where(y > 0, 0, 1), (half, -half))
-        yield dual, _snapped(as_long(z) * scale, bound)
+        return _boxed(K, size, -y, bound, np.zeros(n, int), totals), _snapped(z, bound)
+    nu = model.nu
+    if model.class_weight is not None:
+        nu = min(nu, 2 * min(weight[y > 0].sum(), weight[y < 0].sum()) / weight.sum())
+        weight = weight / model.class_weight_[model.class_weight_ > 0].min()
+    bound, half = y * weight, as_long(nu) * as_long(weight).sum() / 2
+    scale = half / max(as_long(z)[y > 0].sum(), np.longdouble(1e-4000))  # it was divided by rho
+    dual = _boxed(K, size, np.zeros(n), bound, np.where(y > 0, 0, 1), (half, -half))
+    return dual, _snapped(as_long(z) * scale, bound)
 
 
 def _boxed(K, size, p, bound, group, totals):

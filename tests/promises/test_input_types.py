@@ -10,7 +10,8 @@ from scipy import sparse
 
 def sample(rng, kernels=None):
     """Dense points; the other types are made of them."""
-    return draw(rng, kernels=kernels).but(layout=str(rng.choice(["float64", "int", "float32"])))
+    case = draw(rng, kernels=kernels, wild=bool(rng.random() < 0.2))
+    return case.but(layout=str(rng.choice(["float64", "int", "float32"])))
 
 
 def check(case, figures):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from agreement import agree, raw_values
-from cases import MACHINES, UNTIMED, Case, Data, build, draw, fit, make
+from cases import MACHINES, UNTIMED, Case, Data, build, fit, make, tame
 from promise import Promise, demand
 
 CLASSIFIERS = tuple(name for name, (family, _) in MACHINES.items() if family.endswith("SVC"))
@@ -11,7 +11,7 @@ CLASSIFIERS = tuple(name for name, (family, _) in MACHINES.items() if family.end
 
 def sample(rng, kernels=None):
     """A classifier."""
-    return draw(rng, machines=CLASSIFIERS, kernels=kernels).but(class_weight=[None, "balanced"][int(rng.integers(2))])
+    return tame(rng, machines=CLASSIFIERS, kernels=kernels).but(class_weight=[None, "balanced"][int(rng.integers(2))])
 
 
 def check(case, figures):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from agreement import raw_values
-from cases import UNTIMED, Case, build, draw, fit, make
+from cases import UNTIMED, Case, build, fit, make, tame
 from promise import Promise, demand, started
 from replay import digest, digest_of, replayed
 from sklearn.base import clone
@@ -57,7 +57,7 @@ def elsewhere(X):
     return copy
 
 
-PROMISE = Promise("same bits", check, draw, fixed=(Case(), Case(machine="LinearSVC", kernel="linear", seed=5)))
+PROMISE = Promise("same bits", check, tame, fixed=(Case(), Case(machine="LinearSVC", kernel="linear", seed=5)))
 
 
 @pytest.mark.parametrize("number", PROMISE.numbers)
@@ -65,29 +65,32 @@ def test_a_second_fit_has_the_same_bits(number):
     PROMISE.keep(PROMISE.example(number))
 
 
+# The last two are large enough for loops over several cores.
 ELSEWHERE = (
     Case(),
-    Case(machine="SVC", m=700, d=4, kernel="rbf"),
-    Case(machine="SVC", m=700, d=4, kernel="sum", layout="csr", classes=3),
     Case(machine="SVR", m=60, kernel="laplacian"),
-    Case(machine="LinearSVC", kernel="linear", m=700, d=5, classes=3),
+    Case(machine="SVC", m=300, d=4, kernel="rbf"),
+    Case(machine="LinearSVC", kernel="linear", m=300, d=5, classes=3),
 )
 
 
-@pytest.mark.parametrize("cores", ["1", "2"])
-def test_another_process_and_another_number_of_cores_give_the_same_bits(cores):
-    assert replayed(ELSEWHERE, NUMBA_NUM_THREADS=cores, OMP_NUM_THREADS=cores) == [digest(case) for case in ELSEWHERE]
+def test_another_process_with_one_core_gives_the_same_bits():
+    one = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    assert replayed(ELSEWHERE, **one) == [digest(case) for case in ELSEWHERE]
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_an_empty_cache_gives_the_same_bits(tmp_path):
+@pytest.mark.parametrize("cores", ["1", "2"])
+def test_an_empty_cache_gives_the_same_bits(cores, tmp_path):
     empty = {
         "HOME": str(tmp_path),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "NUMBA_CACHE_DIR": str(tmp_path / "numba"),
     }
-    assert replayed(ELSEWHERE, **empty) == [digest(case) for case in ELSEWHERE]
+    cases = (*ELSEWHERE, Case(m=700, d=4, kernel="sum", layout="csr", classes=3))
+    there = replayed(cases, **empty, NUMBA_NUM_THREADS=cores, OMP_NUM_THREADS=cores)
+    assert there == [digest(case) for case in cases]
 
 
 def test_data_are_made_from_the_case_alone():
