@@ -153,8 +153,8 @@ class Data(NamedTuple):
 
     X: Any
     dense: np.ndarray
-    y: np.ndarray | None
-    weight: np.ndarray | None
+    y: Any
+    weight: Any
     Z: Any
     dense_Z: np.ndarray
 

@@ -249,7 +249,9 @@ def judge_linear(problem, w, b, z):
     P = R + h(at, r).sum()
     dual = h(z, t).sum() - R_dual
     of_P = n * EPS * P + 2 * (size_f * np.abs(at)).sum() + (n + d) * EPS * R + 4 * EPS * (np.abs(at) * np.abs(r)).sum()
-    of_D = (n + 4) * EPS * (np.abs(z * t) + epsilon * np.abs(z) + D * z**2).sum() + 2 * (size_v * np.abs(v)).sum()
+    of_D = (n + 4) * EPS * (np.abs(z * t) + epsilon * np.abs(z) + D * z**2).sum() + 2 * (
+        size_v * (np.abs(v) + size_v)
+    ).sum()
     if penalty == "l1":  # z follows r, times 1 / D
         of_D += (size_f * (2 * C) * np.abs(t)).sum() + np.abs(h(z, t)).sum() * of_violation
     return Judgement(-dual, violation, P - dual, excess, of_P + of_D, of_violation, of_P + of_D, np.abs(z).sum())
@@ -295,7 +297,7 @@ def judge_classes(X, labels, C, s, w, b, z):
     dual = -(v**2).sum() / 2 - (e * z).sum()
     of_P = (n + d) * EPS * (u**2).sum() + 4 * (C[:, None] * (d + 4) * EPS * (1 + np.abs(A) @ np.abs(u).T)).sum()
     of_P += 2 * (C[:, None] * sizes).sum() + (np.abs(v) * size_v).sum()
-    of_D = (n + 4) * EPS * np.abs(z).sum() + 2 * (np.abs(v) * size_v).sum() + (n + d) * EPS * (v**2).sum()
+    of_D = (n + 4) * EPS * np.abs(z).sum() + 2 * (size_v * (np.abs(v) + size_v)).sum() + (n + d) * EPS * (v**2).sum()
     outside = max((z - bound).max(), np.abs(z.sum(axis=1)).max(), np.longdouble(0))
     of_violation, of_both = 2 * sizes.max(), of_P + of_D
     return Judgement(-dual, violation, P - dual, outside, of_both, of_violation, of_both, np.abs(z).sum())
