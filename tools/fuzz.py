@@ -68,7 +68,8 @@ def work(number, seed, deadline, names, results):
     spent, tried, problems = dict.fromkeys(known, 0.0), Counter(), Counter()
     broken, kinds, sample = Counter(), Counter(), []
     running = OUT / f"running-{number}.json"
-    while time.time() < deadline:
+    parent = os.getppid()
+    while time.time() < deadline and os.getppid() == parent:
         name = min(known, key=lambda each: spent[each] / known[each].share)
         promise, index = known[name], tried[name]
         case = promise.sample(random_state(seed, number, name, index))

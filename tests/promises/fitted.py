@@ -102,7 +102,7 @@ def _classifier_dual(case, model, K, size, y, weight, z):
         nu = min(nu, 2 * min(weight[y > 0].sum(), weight[y < 0].sum()) / weight.sum())
         weight = weight / model.class_weight_[model.class_weight_ > 0].min()
     bound, half = y * weight, as_long(nu) * as_long(weight).sum() / 2
-    scale = half / max(as_long(z)[y > 0].sum(), np.longdouble(1e-4000))  # it was divided by rho
+    scale = half / max(as_long(z)[y > 0].sum(), np.finfo(np.longdouble).tiny)  # it was divided by rho
     dual = _boxed(K, size, np.zeros(n), bound, np.where(y > 0, 0, 1), (half, -half))
     return dual, _snapped(as_long(z) * scale, bound)
 
