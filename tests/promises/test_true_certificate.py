@@ -9,6 +9,7 @@ from promise import Promise, demand, started
 
 # Differences below this share of tol cannot make a certificate say too much.
 SHARE = 1e-2
+TINY = float(np.finfo("float64").tiny)
 
 
 def check(case, figures):
@@ -37,12 +38,12 @@ def compare(case, data, outcome, figures):
         figures.note("violation, difference / allowed", apart / allowed, case)
         found = f"violation {said.violation:.3g}, truly {true.violation:.3g} (rounding {true.of_violation:.1g})"
         demand(apart <= allowed, where + found)
-        apart, allowed = abs(said.W - true.W), true.of_W + leeway * true.total + 1e-12 * abs(true.W)
+        apart, allowed = abs(said.W - true.W), true.of_W + leeway * true.total + 1e-12 * abs(true.W) + TINY
         figures.note("W, difference / allowed", apart / allowed if allowed else apart, case)
         found = f"W {said.W:.10g}, truly {true.W:.10g} (rounding {true.of_W:.1g})"
         demand(apart <= allowed, where + found)
         short = true.gap - said.gap
-        allowed = true.of_gap + leeway * true.total + 1e-9 * abs(true.W) + 1e-9 * abs(true.gap)
+        allowed = true.of_gap + leeway * true.total + 1e-9 * abs(true.W) + 1e-9 * abs(true.gap) + TINY
         figures.note("gap, understatement / allowed", short / allowed if allowed else short, case)
         demand(short <= allowed, f"{where}gap {said.gap:.3g}, truly {true.gap:.3g} (rounding {true.of_gap:.1g})")
         outside = 64 * EPS * np.sqrt(len(data.dense)) * true.total
