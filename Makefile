@@ -62,7 +62,7 @@ endif
 FUZZ = --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 
 # The tests that draw their own examples, then the promises of docs/promises.md: for a minute, or for FUZZ_MINUTES and
-# without those tests. What broke is in out/fuzz; `.venv/bin/python tools/fuzz.py out/fuzz/NAME.json` tries it again.
+# without those tests. What broke is in out/fuzz/SEED: `.venv/bin/python tools/fuzz.py out/fuzz/SEED/NAME.json` tries it again.
 fuzz: $(READY)
 	@echo "make fuzz SEED=$(SEED)$(if $(FUZZ_MINUTES), FUZZ_MINUTES=$(FUZZ_MINUTES))"
 ifndef FUZZ_MINUTES

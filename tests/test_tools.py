@@ -107,12 +107,13 @@ def broken_promise(fuzz, monkeypatch):
 def test_a_broken_promise_is_kept_small_and_tried_again(fuzz, tmp_path, monkeypatch, capsys):
     fuzz.promises()  # the path of its modules
     case = broken_promise(fuzz, monkeypatch)
-    results = queue.SimpleQueue()
+    results, kept_in = queue.SimpleQueue(), tmp_path / "5"
+    kept_in.mkdir()
     fuzz.work(0, 5, time.time() + 0.2, [], results)
     tried, _, broken, kinds, figures, _ = results.get()
     assert 0 < broken["few points"] < tried["few points"]
     assert [kind for _, kind in kinds] == ["# points are more than #"]
-    kept = sorted(tmp_path.glob("few-points-0-*.json"))
+    kept = sorted(kept_in.glob("few-points-0-*.json"))
     assert len(kept) == fuzz.KEPT
     assert json.loads(kept[0].read_text())["case"]["m"] < 16  # made smaller while it broke
     assert fuzz.report(5, 0.2, [(tried, tried, broken, kinds, figures, [])]) == broken["few points"]

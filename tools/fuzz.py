@@ -2,7 +2,7 @@
 
     python tools/fuzz.py --minutes 60              # two processes; prints problems and worst figures of each promise
     python tools/fuzz.py --seed 123 --minutes 1    # the same cases again
-    python tools/fuzz.py out/fuzz/batches-1.json   # one kept case again
+    python tools/fuzz.py out/fuzz/123/batches-0-1.json   # one kept case of the seed 123 again
 
 Each promise gets its share of the time. What breaks is made simpler while it still breaks, and written with its seed as
 a few lines of JSON; the exit code is 1. At the end a sample of cases is fitted again in other processes, with other
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out" / "fuzz"
 PROMISES = ROOT / "tests" / "promises"
 KEPT = 5  # files of each kind of failure
-GRACE = 90  # seconds after which a process that does not end is a failure itself
+GRACE = 240  # seconds after which a process that does not end is a failure itself
 REPLAYED = 40  # cases that are fitted again elsewhere
 
 
@@ -67,7 +67,8 @@ def work(number, seed, deadline, names, results):
     known = {name: promise for name, promise in promises().items() if not names or name in names}
     spent, tried, problems = dict.fromkeys(known, 0.0), Counter(), Counter()
     broken, kinds, sample = Counter(), Counter(), []
-    running = OUT / f"running-{number}.json"
+    folder = OUT / str(seed)
+    running = folder / f"running-{number}.json"
     parent = os.getppid()
     while time.time() < deadline and os.getppid() == parent:
         name = min(known, key=lambda each: spent[each] / known[each].share)
@@ -90,7 +91,7 @@ def work(number, seed, deadline, names, results):
                 simple = shrunk(case, breaks)
                 text = (attempt(promise, simple) or found)[1]
                 slug = re.sub(r"\W+", "-", name)
-                path = OUT / f"{slug}-{number}-{len(list(OUT.glob(f'{slug}-{number}-*.json')))}.json"
+                path = folder / f"{slug}-{number}-{len(list(folder.glob(f'{slug}-{number}-*.json')))}.json"
                 write(path, name, simple, text, seed)
                 print(f"{name}: {text}\n    {simple}\n    {path.relative_to(ROOT)}", flush=True)
         elif index % 50 == 0 and len(sample) < REPLAYED // 2 and name == "true certificate":
@@ -173,8 +174,9 @@ def report(seed, seconds, results):
 
 def campaign(minutes, seed, jobs, names):
     """Run the processes, gather what they found; whether every promise held."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    for old in OUT.glob("*.json"):
+    folder = OUT / str(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.json"):  # of the same cases
         old.unlink()
     print(f"tools/fuzz.py --seed {seed} --minutes {minutes:g} --jobs {jobs}", flush=True)
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -195,8 +197,9 @@ def campaign(minutes, seed, jobs, names):
         if worker.is_alive() and lost:
             worker.kill()
         worker.join()
-    for left in OUT.glob("running-*.json"):
-        print(f"a process died or did not end: {left.relative_to(ROOT)}", flush=True)
+    for left in folder.glob("running-*.json"):
+        kept = left.rename(left.with_name(left.name.replace("running", "stuck")))
+        print(f"a process died or did not end: {kept.relative_to(ROOT)}", flush=True)
     broken = report(seed, time.time() - start, results) if results else 0
     sample = [case for result in results for case in result[5]]
     differ = replay(sample) if sample and not names else []
