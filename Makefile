@@ -14,7 +14,7 @@ help:
 	@echo "make check    build the package, install it in an empty environment, try it there"
 	@echo "make matrix   the test suite with each of Python 3.11, 3.12, 3.13 and newer that is found (takes ARGS)"
 	@echo "make repeat   the test suite ten times, by turns with warm and empty caches (N=4: four times; takes ARGS)"
-	@echo "make fuzz     solve thousands of random problems, read thousands of damaged files, send thousands of requests"
+	@echo "make fuzz     random problems against every promise, damaged files, requests (FUZZ_MINUTES=60: for so long)"
 	@echo "make soak     attack the HTTP service, then load it for ten minutes (MINUTES=60: for an hour)"
 	@echo "make slow     every test that is not in the suite, those among them: each solver on each problem and backend"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
@@ -61,15 +61,19 @@ SEED := $(shell $(PYTHON) -c "import random; print(random.randrange(2**32))")
 endif
 FUZZ = --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 
+# The tests that draw their own examples, then the promises of docs/promises.md: for a minute, or for FUZZ_MINUTES and
+# without those tests. What broke is in out/fuzz/SEED: `.venv/bin/python tools/fuzz.py out/fuzz/SEED/NAME.json` tries it again.
 fuzz: $(READY)
-	@echo "make fuzz SEED=$(SEED)"
+	@echo "make fuzz SEED=$(SEED)$(if $(FUZZ_MINUTES), FUZZ_MINUTES=$(FUZZ_MINUTES))"
+ifndef FUZZ_MINUTES
 	$(BIN)/python -m pytest -m "fuzz or hypothesis" -n 2 $(FUZZ)
+endif
+	$(BIN)/python tools/fuzz.py --seed $(SEED) --minutes $(or $(FUZZ_MINUTES),1)
 
 soak: $(READY)
 	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES)
 
 slow: $(READY)
-	@echo "make soak     attack the HTTP service, then load it for ten minutes (MINUTES=60: for an hour)"
 	@echo "make slow SEED=$(SEED)"
 	$(BIN)/python -m pytest -m slow -n 2 $(FUZZ)
 

@@ -61,3 +61,12 @@ def test_the_readmes_commands_are_make_targets():
     assert {"run", "test", "env"} <= set(commands)
     for command in commands:
         assert re.search(rf"^{command}:", makefile, flags=re.MULTILINE), command
+
+
+def test_every_promise_names_its_tests():
+    """Each section of docs/promises.md links a file of tests/promises, and each such file is linked."""
+    text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    linked = [set(re.findall(r"promises/(test_\w+\.py)", section)) for section in text.split("\n## ")[1:]]
+    assert all(linked), "a promise without a test"
+    files = {path.name for path in (ROOT / "tests" / "promises").glob("test_*.py")}
+    assert set().union(*linked) == files

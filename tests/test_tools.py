@@ -1,9 +1,12 @@
-"""The tools of the Makefile: which Pythons are found, and how the end of a run is told."""
+"""The tools of the Makefile: which Pythons are found, how the end of a run is told, how a broken promise is kept."""
 
 import importlib.util
+import json
 import os
+import queue
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,12 +15,16 @@ TOOLS = Path(__file__).parent.parent / "tools"
 MINOR = sys.version_info[1]
 
 
-@pytest.fixture
-def runs():
-    spec = importlib.util.spec_from_file_location("runs", TOOLS / "runs.py")
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def runs():
+    return tool("runs")
 
 
 def program(path, *lines):
@@ -72,3 +79,53 @@ def test_the_last_line_of_pytest(runs, tmp_path):
     assert runs.summary(log) == "1 failed, 2 passed in 61.20s (0:01:01)"
     log.write_text("..\n2 passed in 0.12s\n", encoding="utf-8")
     assert runs.summary(log) == "2 passed in 0.12s"
+
+
+@pytest.fixture
+def fuzz(tmp_path, monkeypatch):
+    module = tool("fuzz")
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setattr(module, "OUT", tmp_path)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    return module
+
+
+def broken_promise(fuzz, monkeypatch):
+    """Put a promise in place that more than 10 points break; return a case."""
+    from cases import Case, draw
+    from promise import Promise, demand
+
+    def check(case, figures):
+        figures.note("points", case.m, case)
+        demand(case.m <= 10, f"{case.m} points are more than 10")
+
+    promise = Promise("few points", check, draw)
+    monkeypatch.setattr(fuzz, "promises", lambda: {promise.name: promise})
+    return Case(m=40, layout="csr")
+
+
+def test_a_broken_promise_is_kept_small_and_tried_again(fuzz, tmp_path, monkeypatch, capsys):
+    fuzz.promises()  # the path of its modules
+    case = broken_promise(fuzz, monkeypatch)
+    results, kept_in = queue.SimpleQueue(), tmp_path / "5"
+    kept_in.mkdir()
+    fuzz.work(0, 5, time.time() + 0.2, [], results)
+    tried, _, broken, kinds, figures, _ = results.get()
+    assert 0 < broken["few points"] < tried["few points"]
+    assert [kind for _, kind in kinds] == ["# points are more than #"]
+    kept = sorted(kept_in.glob("few-points-0-*.json"))
+    assert len(kept) == fuzz.KEPT
+    assert json.loads(kept[0].read_text())["case"]["m"] < 16  # made smaller while it broke
+    assert fuzz.report(5, 0.2, [(tried, tried, broken, kinds, figures, [])]) == broken["few points"]
+    assert not fuzz.again(kept[0])
+    fuzz.write(kept[0], "few points", case.but(m=8), "it broke once", 5)
+    assert fuzz.again(kept[0])
+    assert capsys.readouterr().out.endswith("then: it broke once\n  now:  it holds\n")
+
+
+def test_the_seed_gives_the_same_cases(fuzz):
+    promises = fuzz.promises()
+    for name, promise in promises.items():
+        one, two = (promise.sample(fuzz.random_state(1, 0, name, 3)) for _ in range(2))
+        assert one == two
+        assert one != promise.sample(fuzz.random_state(2, 0, name, 3))

@@ -1,0 +1,63 @@
+"""Fit cases in a process of its own: JSON lists of cases in, digests of the bits of their models out."""
+
+import hashlib
+import json
+import sys
+from dataclasses import asdict
+
+import numpy as np
+
+__all__ = ["as_json", "digest", "replayed"]
+
+
+def digest(case):
+    """A hash of all bits of a fit: coefficients, intercepts, decision values, the certificates' W and violation."""
+    from agreement import raw_values
+    from cases import UNTIMED
+    from promise import started
+
+    data, outcome = started(case, **UNTIMED)
+    if outcome.refusal is not None:
+        return f"refused: {type(outcome.refusal).__name__}"
+    if any("time limit" in str(w.message) for w in outcome.warnings):
+        return None  # the clock ends it
+    return digest_of(outcome.model, raw_values(case, outcome.model, data.Z))
+
+
+def digest_of(model, values):
+    """A hash of a fitted model and its values."""
+    certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
+    parts = [getattr(model, name) for name in ("dual_coef_", "coef_", "support_") if name in vars(model)]
+    parts += [model.intercept_, values, [(c.W, c.violation) for c in certificates]]
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(np.ascontiguousarray(part).tobytes())
+    return hashed.hexdigest()[:16]
+
+
+def as_json(cases):
+    """The cases as text."""
+    return json.dumps([asdict(case) for case in cases])
+
+
+def replayed(cases, **environment):
+    """The digests of cases that another process fits, with further variables in its environment."""
+    import os
+    import subprocess
+
+    run = subprocess.run(
+        [sys.executable, __file__],
+        input=as_json(cases),
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout)
+
+
+if __name__ == "__main__":
+    from cases import Case
+
+    json.dump([digest(Case(**fields)) for fields in json.load(sys.stdin)], sys.stdout)
