@@ -144,20 +144,13 @@ class ClassesProblem:
         loss, linear, gap, worst = _assess(self.scores(u) if f is None else f, self.y, self.C, z)
         half = 0.5 * float(np.einsum("ij,ij->", u, u))
         outside = max(0.0, float(np.max(z - self.bounds)), float(np.max(np.abs(z.sum(axis=1)))))
-        return Measure(half + loss, -half - linear, gap, worst, outside), z
+        rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
+        return Measure(half + loss, -half - linear, gap, worst, outside, rounding), z
 
     def certificate(self, u: Array, z: Array, tol: float) -> Certificate:
         """Return the `Certificate` of z in float64 from the data: W = -D, optimal if the measure reaches tol."""
         measure, z = self.measure(self.combine(z), z)
-        rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
-        status = "optimal" if measure.reaches(tol) else "feasible"
-        gap = measure.primal, measure.dual, measure.gap
-        if not np.isfinite(measure.gap):
-            status, gap = "diverged", (None, None, None)
-        elif measure.infeasibility > rounding:
-            status, gap = "infeasible", (None, None, None)
-        b = u[-1].copy() if self.rows.s else None
-        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, status, tol)
+        return measure.certificate(tol, u[-1].copy() if self.rows.s else None)
 
 
 @njit(**LOOP)
@@ -413,6 +406,7 @@ def solve_crammer_singer(
     (_, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
         [("sequential dual", lambda best, most: _descend(problem, z, tol=tol, seed=seed, most=most))],
         problem.measure,
+        zero=(np.zeros((rows.d + 1, problem.k)), np.zeros_like(z)),
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,

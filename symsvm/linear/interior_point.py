@@ -204,7 +204,10 @@ def interior_point(problem: LinearProblem) -> Iterator[tuple[int, Array, Array]]
 
 
 def _pseudo_inverse(problem: LinearProblem, inside: Array) -> Array:
-    """Return the pseudo-inverse of the matrix of the equations; its last row and column are of a free intercept."""
+    """Return the pseudo-inverse of the matrix of the equations; its last row and column are of a free intercept.
+
+    It is NaN if the matrix exceeds the range of float64, which ends a run.
+    """
     rows, k = problem.rows, len(inside)
     X = rows.X[inside].astype("float64")
     K = np.zeros((k + 1, k + 1))
@@ -213,6 +216,8 @@ def _pseudo_inverse(problem: LinearProblem, inside: Array) -> Array:
         K[:k, k] = K[k, :k] = rows.s
     else:
         K[:k, :k] += rows.s**2
+    if not np.isfinite(K).all():
+        return np.full_like(K, np.nan)
     return scipy.linalg.pinvh(K, rtol=ROUNDING)  # pyright: ignore[reportReturnType]
 
 
