@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 N ?= 10
+MINUTES ?= 10
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test check matrix repeat fuzz slow lint types format docs tables clean
+.PHONY: help env run test check matrix repeat fuzz soak slow lint types format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
@@ -14,6 +15,7 @@ help:
 	@echo "make matrix   the test suite with each of Python 3.11, 3.12, 3.13 and newer that is found (takes ARGS)"
 	@echo "make repeat   the test suite ten times, by turns with warm and empty caches (N=4: four times; takes ARGS)"
 	@echo "make fuzz     solve thousands of random problems, read thousands of damaged files, send thousands of requests"
+	@echo "make soak     attack the HTTP service, then load it for ten minutes (MINUTES=60: for an hour)"
 	@echo "make slow     every test that is not in the suite, those among them: each solver on each problem and backend"
 	@echo "make tables   reproduce the paper's Table 1 and Table 2 (needs SYMSVM_DATA)"
 	@echo "make lint     check style;  make format  apply it"
@@ -63,7 +65,11 @@ fuzz: $(READY)
 	@echo "make fuzz SEED=$(SEED)"
 	$(BIN)/python -m pytest -m "fuzz or hypothesis" -n 2 $(FUZZ)
 
+soak: $(READY)
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES)
+
 slow: $(READY)
+	@echo "make soak     attack the HTTP service, then load it for ten minutes (MINUTES=60: for an hour)"
 	@echo "make slow SEED=$(SEED)"
 	$(BIN)/python -m pytest -m slow -n 2 $(FUZZ)
 

@@ -46,10 +46,11 @@ MODELS = {
 
 
 @contextlib.contextmanager
-def serving(path, **limits):
-    """A running service: yields a client, with the application as `client.app`."""
+def serving(path, *, loop="auto", **limits):
+    """A running service: yields a client, with the application as `client.app`; `loop` is a setting of uvicorn."""
     settings = Settings(**limits)
     running = create_server(create_app(path, settings), settings)
+    running.config.loop = loop
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()

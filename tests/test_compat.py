@@ -138,7 +138,7 @@ def test_a_missing_attribute_of_uvicorn_is_reported(name, monkeypatch):
 
 
 def test_the_listed_attributes_of_uvicorn_are_those_the_service_uses():
-    source = (ROOT / "serve" / "server.py").read_text(encoding="utf-8")
+    source = (ROOT / "serve" / "connection.py").read_text(encoding="utf-8")
     classes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef)]
     (protocol,) = [n for n in classes if n.name == "LimitedProtocol"]
     names = {
@@ -148,7 +148,9 @@ def test_the_listed_attributes_of_uvicorn_are_those_the_service_uses():
     extended = {n.name for n in protocol.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
     assert set(compat.UVICORN_METHODS) == extended
     cycle = {
-        n.attr for n in ast.walk(protocol) if isinstance(n, ast.Attribute) and getattr(n.value, "attr", "") == "cycle"
+        n.attr
+        for n in ast.walk(protocol)
+        if isinstance(n, ast.Attribute) and getattr(n.value, "attr", "") in ("cycle", "_running")
     }
     assert set(compat.UVICORN_CYCLE) == cycle
 

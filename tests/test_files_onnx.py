@@ -62,6 +62,7 @@ FLOAT64 = {
     "laplacian": lambda: SVC(kernel=Laplacian(0.5)).fit(X, y),
     "scaled": lambda: SVR(kernel=0.1 * Linear() + 0.3 * Sigmoid(0.01)).fit(X, y),
     "composed": lambda: SVC(kernel=0.5 * RBF(1.0) * (Linear() + 1.0) ** 2 + 0.1).fit(X, y),
+    "far apart": lambda: SVC(gamma=0.5).fit(np.vstack([X, X + 1e7]), np.tile(y, 2)),
 }
 
 

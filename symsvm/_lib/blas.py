@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from symsvm._lib.forks import Lock, call_after_fork
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
@@ -18,19 +20,34 @@ __all__ = ["SingleThreadedBlas", "row_products"]
 class SingleThreadedBlas:
     """One thread for BLAS while any run is under way; the last run to end restores what the first one found."""
 
-    lock, runs, limits = threading.Lock(), 0, None
+    lock, limits = Lock(), None
+    runs: ClassVar[list[int]] = []  # the threads of the runs under way
 
     def __enter__(self):
         with self.lock:
-            if not SingleThreadedBlas.runs:
+            if not self.runs:
                 SingleThreadedBlas.limits = _controller().limit(limits=1, user_api="blas")
-            SingleThreadedBlas.runs += 1
+            self.runs.append(threading.get_ident())
 
     def __exit__(self, *error: object):
         with self.lock:
-            SingleThreadedBlas.runs -= 1
-            if not SingleThreadedBlas.runs and SingleThreadedBlas.limits is not None:
-                SingleThreadedBlas.limits.restore_original_limits()
+            self.runs.remove(threading.get_ident())
+            self._restore()
+
+    @classmethod
+    def end_other_runs(cls) -> None:
+        """Forget the runs of other threads, in the child of a fork, which does not have these threads."""
+        cls.runs[:] = [thread for thread in cls.runs if thread == threading.get_ident()]
+        cls._restore()
+
+    @classmethod
+    def _restore(cls) -> None:
+        if not cls.runs and cls.limits is not None:
+            limits, cls.limits = cls.limits, None
+            limits.restore_original_limits()
+
+
+call_after_fork(SingleThreadedBlas.end_other_runs)
 
 
 @functools.cache

@@ -4,22 +4,25 @@
 looked up when it is used, not when this module is imported: JAX and uvicorn are optional and slow to import. If a name
 is missing or has changed, `IncompatibleVersion` says which.
 
-Of Numba and JAX themselves only public names are used. PyTensor's conversions of an Op to Numba or JAX apply to the
+Of JAX itself only public names are used. PyTensor's conversions of an Op to Numba or JAX apply to the
 whole process. `override_numba` and `override_jax` replace one of them only in the graphs that symsvm compiles, which it
 does with `numba_mode` and `jax_mode`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import importlib.metadata
+import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import Apply
@@ -39,12 +42,17 @@ __all__ = [
     "is_converting_own_graph",
     "jax_function",
     "jax_mode",
+    "numba_compiler_lock",
     "numba_mode",
     "numba_njit",
     "override_jax",
     "override_numba",
     "register_jax",
     "register_numba",
+    "release_openmp_threads",
+    "replace_base_compiledir",
+    "replace_function_cache",
+    "restart_openmp_threads",
     "subscripts",
 ]
 
@@ -66,6 +74,10 @@ def _pytensor(module: str, reason: str) -> PrivateName:
     return PrivateName("pytensor", f"pytensor.{module}", "3.0.7 and 3.3.6", reason)
 
 
+def _numba(module: str, reason: str) -> PrivateName:
+    return PrivateName("numba", f"numba.core.{module}", "0.65.1 and 0.68.0", reason)
+
+
 def _uvicorn(reason: str) -> PrivateName:
     return PrivateName("uvicorn", "uvicorn.protocols.http.httptools_impl", "0.54.0", reason)
 
@@ -79,6 +91,9 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "numba_njit": _pytensor(_NUMBA, "compile with PyTensor's flags"),
     "register_funcify_and_cache_key": _pytensor(_NUMBA, "run its Ops on Numba, cached on disk"),
     "compile_numba_function_src": _pytensor("link.numba.cache", "cache generated loops on disk"),
+    "FunctionCache": _numba("caching", "keep errors of the cache from stopping a fit"),
+    "IndexDataCacheFile": _numba("caching", "recognise damaged files of the cache"),
+    "NullCache": _numba("caching", "compile without a cache"),
     "JAXLinker": _pytensor("link.jax.linker", "keep the type of sums in float32 on JAX"),
     "jax_funcify": _pytensor("link.jax.dispatch.basic", "run its Ops on JAX"),
     "indices_from_subtensor": _pytensor("tensor.subtensor", "read x[i:j] in a graph"),
@@ -90,6 +105,8 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
 UVICORN_METHODS = (
     "connection_made",
     "connection_lost",
+    "eof_received",
+    "shutdown",
     "data_received",
     "send_400_response",
     "on_message_begin",
@@ -99,15 +116,30 @@ UVICORN_METHODS = (
     "on_body",
     "on_message_complete",
     "on_response_complete",
+    "pause_writing",
+    "resume_writing",
     "timeout_keep_alive_handler",
 )
-UVICORN_CONNECTION = ("app", "connections", "cycle", "headers", "loop", "parser", "transport")
-UVICORN_CYCLE = ("response_complete", "response_started")
+UVICORN_CONNECTION = (
+    "app",
+    "connections",
+    "cycle",
+    "flow",
+    "headers",
+    "loop",
+    "parser",
+    "pipeline",
+    "timeout_keep_alive_task",
+    "transport",
+)
+UVICORN_CYCLE = ("disconnected", "keep_alive", "response_complete", "response_started")
 
 
 def find_private(name: str) -> Any:
     """Return the object of a name in `PRIVATE_NAMES`, or raise `IncompatibleVersion`."""
     entry = PRIVATE_NAMES[name]
+    if entry.package == "pytensor":
+        importlib.import_module("symsvm._lib.code_cache").prepare_directories()
     importlib.import_module(entry.package)  # raises its own error if it is not installed
     try:
         return getattr(importlib.import_module(entry.module), name)
@@ -206,12 +238,15 @@ def numba_mode() -> Mode:
     from pytensor.compile.mode import Mode, get_mode
     from pytensor.configdefaults import config
 
+    from symsvm._lib.code_cache import prepare_directories, safe_caches
+
+    prepare_directories()
     importlib.import_module("pytensor.link.numba.dispatch")  # registers PyTensor's conversions
     convert = find_private("numba_funcify_and_cache_key")
 
     class DirectNumbaLinker(find_private("NumbaLinker")):
         def fgraph_convert(self, fgraph, **kwargs):
-            with converting_own_graph():
+            with converting_own_graph(), safe_caches():
                 return convert(fgraph, **kwargs) if config.numba__cache else super().fgraph_convert(fgraph, **kwargs)
 
         def jit_compile(self, converted):
@@ -224,9 +259,72 @@ def numba_mode() -> Mode:
             # Under a fixed key, by which Numba's cache finds it again; PyTensor's has the name of a temporary file.
             key = f"direct_{key}_fastmath{int(config.numba__fastmath)}"
             graph = compile_source(inner.__source__, inner.__name__, dict(inner.__globals__), key)
-            return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
+            with safe_caches():
+                return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
 
     return Mode(DirectNumbaLinker(), get_mode("NUMBA").provided_optimizer)
+
+
+# Files of Numba and PyTensor
+
+
+def replace_function_cache(make: Callable[[Callable], Any]) -> None:
+    """Let Numba call `make` for the cache of each function that is compiled with `cache=True`."""
+    dispatcher = importlib.import_module("numba.core.dispatcher")
+    if not hasattr(dispatcher, "FunctionCache"):
+        raise _incompatible("FunctionCache", "no FunctionCache in numba.core.dispatcher")
+    vars(dispatcher)["FunctionCache"] = make
+
+
+def replace_base_compiledir(directory: Path) -> None:
+    """Let PyTensor write to another directory; its setting can be changed only before PyTensor is imported."""
+    from pytensor.configdefaults import config
+
+    vars(type(config))["base_compiledir"].val = directory
+
+
+# Numba's threads
+
+
+def numba_compiler_lock() -> Any:
+    """Return the lock that Numba holds while it compiles, or None if Numba is not loaded or has no such lock."""
+    module = sys.modules.get("numba.core.compiler_lock")
+    return getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
+
+
+def release_openmp_threads() -> bool:
+    """Release the threads that GNU OpenMP keeps for this thread's parallel loops, and return whether none are left.
+
+    The next loop starts new ones.
+    """
+    module = _gnu_openmp()
+    if module is None:
+        return True
+    # Found through Numba's module, since a process may have several OpenMP libraries; GNU's has it from version 9 on.
+    release = getattr(ctypes.CDLL(module.__file__), "omp_pause_resource_all", None)
+    return release is not None and release(_OMP_PAUSE_SOFT) == 0
+
+
+def restart_openmp_threads() -> bool:
+    """Let Numba use GNU OpenMP in the child of a fork, and return whether it can.
+
+    Numba keeps the number of the process that launched the threads, and ends every child of that process that runs a
+    parallel loop. To launch them again makes the child the one that did.
+    """
+    module = _gnu_openmp()
+    launch = getattr(module, "launch_threads", None)  # the address of a function
+    if module is not None and launch is not None:
+        ctypes.CFUNCTYPE(None, ctypes.c_int)(launch)(sys.modules["numba"].config.NUMBA_NUM_THREADS)
+    return module is None or launch is not None
+
+
+# OpenMP's constant: release the threads, keep the settings.
+_OMP_PAUSE_SOFT = 1
+
+
+def _gnu_openmp() -> Any:
+    """Numba's module for OpenMP if it is in use and GNU's, else None. Other implementations survive a fork."""
+    return sys.modules.get("numba.np.ufunc.omppool") if sys.platform == "linux" else None
 
 
 # PyTensor on JAX

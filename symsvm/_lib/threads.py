@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from typing import TYPE_CHECKING
 
 import numba
+
+from symsvm._lib.forks import Lock, check_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["exclusive", "single_core"]
 
-_LOCK = threading.RLock()
+_LOCK = Lock()
 
 
 def exclusive(loop: Callable) -> Callable:
@@ -26,6 +27,7 @@ def exclusive(loop: Callable) -> Callable:
 
     @functools.wraps(loop)
     def run(*args):
+        check_threads()
         if _pool_is_threadsafe():
             return loop(*args)
         with _LOCK:

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array, Graph
 
-__all__ = ["as_float", "choice", "count", "dtype", "is_symbolic", "number", "points", "signs"]
+__all__ = [
+    "as_float",
+    "choice",
+    "count",
+    "dtype",
+    "is_symbolic",
+    "number",
+    "points",
+    "refuse_masked",
+    "signs",
+    "switch",
+]
 
 
 def is_symbolic(value: object) -> bool:
@@ -74,6 +85,29 @@ def choice(value: Any, name: str, allowed: Collection[str]) -> str:
     return value
 
 
+def switch(value: Any, name: str) -> bool:
+    """Return `value` as a bool; it must be True or False, since any text, "no" too, would count as true.
+
+    >>> switch(np.False_, "fit_intercept")
+    False
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r} of type {type(value).__name__}.")
+    return bool(value)
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Raise a ValueError if `value` is a masked array with masked entries: conversion would use what is below the mask.
+
+    >>> refuse_masked(np.ma.masked_invalid([1.0, 2.0]), "X")
+    """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        masked = int(np.ma.count_masked(value))
+        raise ValueError(
+            f"{name} has {masked} masked entries, which are not data: fill them in, or leave out their rows."
+        )
+
+
 def dtype(value: DTypeLike) -> str:
     """Return the name of a floating type; it must be float32 or float64."""
     try:
@@ -89,6 +123,7 @@ def points(X: ArrayLike, name: str = "X", *, d: int | None = None, dtype: DTypeL
     >>> points([[1, 2], [3, 4]]).shape
     (2, 2)
     """
+    refuse_masked(X, name)
     try:
         X = np.asarray(X)
         if np.iscomplexobj(X):
@@ -134,6 +169,7 @@ def signs(y: ArrayLike, name: str = "y", *, m: int | None = None, dtype: DTypeLi
     >>> signs([0, 1, 1])
     array([-1.,  1.,  1.])
     """
+    refuse_masked(y, name)
     try:
         y = np.asarray(y)
         values = np.unique(y)

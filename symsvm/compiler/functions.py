@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
-import threading
 import warnings
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,7 +20,9 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
+from symsvm._lib.code_cache import prepare_directories
 from symsvm._lib.compat import jax_mode, numba_mode
+from symsvm._lib.forks import Lock, call_after_fork, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
@@ -69,6 +70,7 @@ def resolve_mode(mode: str | Mode | None = None) -> Mode:
     if name == "JAX":
         if importlib.util.find_spec("jax") is None:
             raise ImportError("mode='JAX' needs JAX, which is not installed: pip install 'symsvm[jax]'.")
+        _check_jax()
         _prepare_jax()
     return get_mode(name)
 
@@ -86,7 +88,7 @@ class Compiled:
     ----------
     function : pytensor Function
         The function of the arguments, the numbers and the values of the shared variables.
-    lock : threading.RLock
+    lock : Lock
         The lock of that function.
     numbers : list of ndarray
         The numbers.
@@ -109,6 +111,8 @@ class Compiled:
         values = [*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared)]
         if not self.function.trust_input:
             values = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
+        if _JAX["lost"] and isinstance(self.function.maker.linker, type(jax_mode().linker)):
+            _check_jax()
         with self._lock:
             results = self.function(*values)
         return results[0] if self._single else results
@@ -117,7 +121,8 @@ class Compiled:
 # The compiled functions and their locks, by structure. PyTensor changes settings of the process while it rewrites
 # graphs: whatever rewrites or compiles takes the lock `COMPILING`.
 _COMPILED: dict[tuple, tuple[Any, Any]] = {}
-COMPILING = threading.RLock()
+COMPILING = Lock()
+hold_during_fork(COMPILING)
 
 
 def function(
@@ -166,7 +171,7 @@ def function(
             graphs = lift(graphs) if memory is None else lift(graphs, memory)
             compiled = _compile(fresh, graphs, mode)
             compiled.trust_input = trust_input
-            _COMPILED[key] = compiled, threading.RLock()
+            _COMPILED[key] = compiled, Lock()
         compiled, lock = _COMPILED[key]
     return Compiled(compiled, lock, [number.data for number in numbers], shared, single)
 
@@ -188,8 +193,10 @@ def _compile(inputs, outputs, mode):
                 "PyTensor's floatX is float32. JAX would then compute everything in float32 without a warning. "
                 "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
+        _JAX["used"] |= mode is get_mode("JAX")
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
         mode = _without_wrong_rewrites(mode)
+        prepare_directories()
         compile_graphs = pytensor.function  # pyright: ignore[reportPrivateImportUsage]
         return compile_graphs(inputs, outputs, mode=mode, on_unused_input="ignore")
 
@@ -207,11 +214,26 @@ def _numba_mode():
     return numba_mode()
 
 
+# Whether JAX has compiled anything in this process, and whether that was before a fork: the child lacks its threads.
+_JAX = {"used": False, "lost": False}
+call_after_fork(lambda: _JAX.update(lost=_JAX["used"]))
+
+
+def _check_jax():
+    """Raise RuntimeError in the child of a fork where JAX would wait for threads that only the parent has."""
+    if _JAX["lost"]:
+        raise RuntimeError(
+            "This process was forked after its parent had used JAX, which would never answer here. Use mode='NUMBA', "
+            "or start processes with multiprocessing.get_context('spawn') or 'forkserver'."
+        )
+
+
 @functools.cache
 def _prepare_jax():
     """Register the conversions to JAX, and cache on disk what XLA compiles."""
     import jax
 
+    prepare_directories()
     importlib.import_module("symsvm.compiler.ops.jax_dispatch")
     if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
         jax.config.update("jax_compilation_cache_dir", str(config.base_compiledir / "jax"))

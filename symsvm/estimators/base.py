@@ -7,13 +7,17 @@ import dataclasses
 import functools
 import numbers
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
+
+from symsvm._lib.transactions import all_or_nothing
+from symsvm._lib.validation import refuse_masked
+from symsvm.estimators.parameter_checks import check_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +27,27 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.solvers import Info
 
-__all__ = ["BaseSVM", "FitMonitor", "sample_weights"]
+__all__ = ["BaseSVM", "FitMonitor", "changes_model", "sample_weights"]
+
+_Model = TypeVar("_Model")
+_Arguments = ParamSpec("_Arguments")
+
+
+def changes_model(
+    method: Callable[Concatenate[_Model, _Arguments], object],
+) -> Callable[Concatenate[_Model, _Arguments], _Model]:
+    """Make a method (`fit`, `partial_fit`, `calibrate`) check all parameters, then change all of a model or nothing.
+
+    Every method that sets attributes of a fit has this decorator: no other care is needed for a fit that fails.
+    """
+    change = all_or_nothing(method)
+
+    @functools.wraps(method)
+    def checked(model: _Model, /, *args: _Arguments.args, **options: _Arguments.kwargs) -> _Model:
+        check_parameters(model)
+        return change(model, *args, **options)
+
+    return checked
 
 
 class FitMonitor:
@@ -191,6 +215,7 @@ def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
     """
     if sample_weight is None:
         return np.ones(m)
+    refuse_masked(sample_weight, "sample_weight")
     if isinstance(sample_weight, numbers.Real):
         weights = np.full(m, sample_weight, dtype="float64")
     else:

@@ -16,8 +16,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm._lib.validation import choice
-from symsvm.estimators.base import sample_weights
+from symsvm._lib.validation import choice, refuse_masked
+from symsvm.estimators.base import changes_model, sample_weights
 
 if TYPE_CHECKING:
     from typing import Self
@@ -121,6 +121,7 @@ class CalibratedClassifier:
         def check_points(self, X: Any, *y: Any, **options: Any) -> Any: ...
         def decision_values(self, X: Any) -> Array: ...
 
+    @changes_model
     def calibrate(
         self,
         X: Points,
@@ -156,6 +157,7 @@ class CalibratedClassifier:
         >>> SVC(random_state=0).fit(X, y).calibrate(X, y, "sigmoid").predict_proba(X).shape
         (4, 2)
         """
+        refuse_masked(y, "y")
         kind: Any = self.calibration if method is None else method
         fitted = Calibration(kind, self.random_state).fit(self, X, np.asarray(y), sample_weight)
         self.calibration, self.calibration_ = kind, fitted

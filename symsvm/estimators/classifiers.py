@@ -310,7 +310,9 @@ class NuSVC(KernelClassifier):
         # Class weights make classes unequal on purpose: where nu is infeasible, all of the lighter class is at bounds.
         classes = weights[y > 0], weights[y < 0]
         nu = min(self.nu, 2 * min(map(np.sum, classes)) / weights.sum())
-        weights = weights / min(map(np.mean, classes))  # tol is a difference of sums of them
+        # In units of a class's weight: tol is a difference of sums of them. The mean of the points' weights would be
+        # another one if a point of weight 2 were there twice.
+        weights = weights / self.class_weight_[self.class_weight_ > 0].min()
         return {"y": y, "weight": weights, "nu": as_class_nu(nu, y, weights)}
 
     def _decision_terms(self, solution):

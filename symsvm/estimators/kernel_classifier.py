@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm._lib.validation import choice
+from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.multiclass import votes
@@ -34,6 +34,12 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
     class_weight: Any
     problem_coef_: Array
 
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "decision_function_shape": ("ovo", "ovr"),
+        "multi_class": ("ovo", "ovr", "dag"),
+    }
+
+    @changes_model
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points and their labels.
 
@@ -55,8 +61,6 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         points, names = self.check_points(X, y)
         encoded = self._source.encode_classes(self, names, sample_weight)
         self.classes_, used, labels, self.class_weight_, weights = encoded
-        choice(self.multi_class, "multi_class", ("ovo", "ovr", "dag"))
-        choice(self.decision_function_shape, "decision_function_shape", ("ovo", "ovr"))
         if self.multi_class == "ovr" and self.decision_function_shape == "ovo" and len(self.classes_) > 2:
             raise ValueError(
                 "decision_function_shape='ovo' needs multi_class='ovo' or 'dag': one-vs-rest has no pairs."

@@ -115,9 +115,10 @@ class KernelEstimator(BaseSVM):
             return 1.0 / X.shape[1]
         total = weights.sum() * X.shape[1]
         if hasattr(X, "tocsr"):
-            squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-            mean, square = weights @ np.asarray(X.sum(axis=1)).ravel() / total, weights @ squares / total
-            variance = square - mean**2
+            mean = weights @ np.asarray(X.sum(axis=1, dtype="float64")).ravel() / total
+            away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
+            away.data = (away.data - mean) ** 2  # mean(x^2) - mean^2 would cancel
+            variance = weights @ (np.asarray(away.sum(axis=1)).ravel() + zeros * mean**2) / total
         else:
             mean = weights @ X.sum(axis=1, dtype="float64") / total
             variance = weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total

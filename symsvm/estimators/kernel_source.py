@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from symsvm._lib.blas import row_products
+from symsvm._lib.validation import refuse_masked
 from symsvm.estimators.multiclass import EncodedClasses, encode_classes
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.symmetry import check_symmetric
 from symsvm.kernels import Kernel, Precomputed
 from symsvm.objectives import KernelDual, QuadraticProgram
 from symsvm.solvers import Decomposition, QuadraticProgramming, Solution, compile
@@ -46,6 +48,8 @@ class KernelSource:
         """Check X, or X and y, by scikit-learn's rules; return points in float64 or float32, dense or CSR."""
         fitting = options.get("reset", True)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        for name, value in zip(("X", "y"), (X, *y), strict=False):
+            refuse_masked(value, name)
         checked: Any = validate_data(estimator, X, *y, **options)
         X = checked[0] if y else checked
         if estimator.kernel == "precomputed" and fitting and X.shape[0] != X.shape[1]:
@@ -66,6 +70,7 @@ class KernelSource:
         if kernel is not None:
             points = X.astype("float64") if X.dtype != np.float64 else X
             kernel.check_points(points)
+            check_symmetric(kernel, points, mode=estimator.mode)
             return kernel, LocalKernelMatrix(estimator.add_intercept(kernel), points, mode=estimator.mode)
         K: Any = estimator.kernel(X, X) if callable(estimator.kernel) else X
         K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")

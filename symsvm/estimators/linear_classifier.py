@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm._lib.validation import choice, count, number
-from symsvm.estimators.base import sample_weights
+from symsvm._lib.validation import count, number
+from symsvm.estimators.base import changes_model, sample_weights
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.linear_estimator import LinearEstimator
 from symsvm.estimators.multiclass import class_weights, encode_classes, votes
@@ -102,6 +102,12 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         Arrays of the fields of `Info`, an entry for each iteration.
     """
 
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "loss": ("squared_hinge", "hinge"),
+        "multi_class": ("ovr", "ovo", "crammer_singer"),
+        "penalty": ("l2", "l1"),
+    }
+
     def __init__(
         self,
         penalty: Literal["l2", "l1"] = "l2",
@@ -141,6 +147,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         self.warm_start = warm_start
         self.stream_size = stream_size
 
+    @changes_model
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points and their labels.
 
@@ -162,8 +169,6 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         vars(self).pop("n_samples_fit_", None)
         points, names = self.check_points(X, y)
         self.classes_, used, labels, _, weights = encode_classes(names, sample_weight, self.class_weight)
-        choice(self.multi_class, "multi_class", ("ovr", "ovo", "crammer_singer"))
-        choice(self.loss, "loss", ("squared_hinge", "hinge"))
         used_points = points[used] if len(used) < len(names) else points
         C = number(self.C, "C", positive=True) * weights
         start = self._take_start()
@@ -182,6 +187,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         return self
 
     @available_if(_can_stream)
+    @changes_model
     def partial_fit(
         self,
         X: PointsLike,
@@ -223,6 +229,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         seed, rows, one = self._seed(), self._rows(points), len(self.classes_) == 2
         if first:
             self._begin_streams(rows, seen)
+        self.streams_ = [stream.copy() for stream in self.streams_]  # a call that fails leaves them as they were
         order = np.random.default_rng((seed, self.streams_[0].t)).permutation(len(names))
         for c, stream in enumerate(self.streams_):
             stream.see(rows, np.where(labels == c + one, 1.0, -1.0), weights, order)

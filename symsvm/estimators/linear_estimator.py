@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm._lib.blas import row_products
-from symsvm._lib.validation import choice, number
-from symsvm.estimators.base import BaseSVM, sample_weights
+from symsvm._lib.validation import number, refuse_masked
+from symsvm.estimators.base import BaseSVM, changes_model, sample_weights
 from symsvm.linear import Rows, solve_linear
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class LinearEstimator(BaseSVM):
 
     def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
+        for name, value in zip(("X", "y"), (X, *y), strict=False):
+            refuse_masked(value, name)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         return validate_data(self, X, *y, **options)
 
@@ -69,8 +71,6 @@ class LinearEstimator(BaseSVM):
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _options(self):
-        if isinstance(self.dual, str):
-            choice(self.dual, "dual", ("auto",))
         max_iter = None if self.max_iter == -1 else self.max_iter
         return {"tol": self.tol, "max_iter": max_iter, "time_limit": self.time_limit, "seed": self._seed()}
 
@@ -145,6 +145,11 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         Arrays of the fields of `Info`, an entry for each iteration.
     """
 
+    _choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "loss": ("epsilon_insensitive", "squared_epsilon_insensitive"),
+        "penalty": ("l2", "l1"),
+    }
+
     def __init__(
         self,
         *,
@@ -178,6 +183,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self.time_limit = time_limit
         self.warm_start = warm_start
 
+    @changes_model
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points and their targets.
 
@@ -197,7 +203,6 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         """
         points, targets = self.check_points(X, y, y_numeric=True)
         weights = sample_weights(sample_weight, len(targets))
-        choice(self.loss, "loss", ("epsilon_insensitive", "squared_epsilon_insensitive"))
         used = np.flatnonzero(weights)
         if len(used) < len(targets):
             points, targets = points[used], targets[used]

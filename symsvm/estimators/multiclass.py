@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from symsvm._lib.validation import choice
 from symsvm.estimators.base import sample_weights
+from symsvm.estimators.parameter_checks import check_class_weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,10 +67,10 @@ def class_weights(
     [0.667, 2.0]
     """
     k = len(classes)
+    check_class_weight(class_weight)
     if class_weight is None:
         return np.ones(k)
     if isinstance(class_weight, str):
-        choice(class_weight, "class_weight", ("balanced",))
         return weights.sum() / (k * np.bincount(labels, weights, k))
     unknown = [name for name in class_weight if name not in classes]
     if unknown:

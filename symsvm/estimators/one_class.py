@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.objectives.argument_checks import as_nu
 from symsvm.objectives.machine_duals import one_class_dual
@@ -124,6 +125,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         self.solver = solver
         self.mode = mode
 
+    @changes_model
     def fit(self, X: PointsLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points.
 

@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import number
+from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.objectives.argument_checks import as_nu, as_tube
 from symsvm.objectives.machine_duals import nu_svr_dual, svr_dual
@@ -28,6 +29,7 @@ __all__ = ["SVR", "NuSVR"]
 class _KernelRegressor(RegressorMixin, KernelEstimator):
     """A regressor: one problem, with two variables for each point."""
 
+    @changes_model
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points and their targets.
 

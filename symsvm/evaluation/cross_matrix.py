@@ -187,14 +187,25 @@ class GraphCrossMatrix:
     ) -> Array:
         """sum_j K_ij q_j over the chosen j, added to `out` if it is given."""
         q = np.asarray(q, dtype="float64")
-        given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
-        total = self._tiled(f"matvec{q.ndim}", lambda K: ([given], K @ given), rows, columns, q)
+        if self.A is self.B:
+            given = pt.tensor("q", dtype=q.dtype, shape=(None,) * q.ndim)
+            total = self._tiled(f"matvec{q.ndim}", lambda K: ([given], K @ given), rows, columns, q)
+        else:
+            total = self._tiled("block", lambda K: ([], K), rows, columns, reduce=lambda K: row_products(K, q))
         if out is None:
             return total
         out += total
         return out
 
-    def _tiled(self, name: str, build: Callable, rows: Array | None, columns: Array | None, *more: Array) -> Array:
+    def _tiled(
+        self,
+        name: str,
+        build: Callable,
+        rows: Array | None,
+        columns: Array | None,
+        *more: Array,
+        reduce: Callable[[Array], Array] = lambda tile: tile,
+    ) -> Array:
         A, B = (
             side if i is None else tuple(array[i] for array in side) for side, i in ((self.A, rows), (self.B, columns))
         )
@@ -204,5 +215,5 @@ class GraphCrossMatrix:
         if self.A is not self.B and m % step and m:
             # Tiles of one shape, with copies of a row at the end: a row gives the same bits beside any other.
             A = tuple(np.concatenate([array, np.repeat(array[-1:], step - m % step, axis=0)]) for array in A)
-        tiles = [f(*(array[i : i + step] for array in A), *B, *more) for i in starts]
+        tiles = [reduce(f(*(array[i : i + step] for array in A), *B, *more)) for i in starts]
         return (tiles[0] if len(tiles) == 1 else np.concatenate(tiles))[:m]

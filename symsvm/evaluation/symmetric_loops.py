@@ -1,8 +1,9 @@
 """Compiled loops over a symmetric matrix in memory: mirror it, gather blocks, multiply."""
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from symsvm._lib.code_cache import njit
 from symsvm._lib.threads import exclusive
 
 __all__ = ["add_rows", "gather", "gathered_product", "mirror", "mirror_columns", "sum_rows"]

@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.rows import LOOP, add, dot, inner, prefetch, prefetch_pointer
 from symsvm.linear.subspace import minimize_free_variables
 

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.linear_problem import LinearProblem
 from symsvm.linear.primal_newton import cholesky_solver
 from symsvm.linear.rows import LOOP, Rows

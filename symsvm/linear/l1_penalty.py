@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.coordinate_descent import random_below, random_state
 from symsvm.linear.linear_problem import LinearProblem, loss_derivatives
 from symsvm.linear.primal_newton import directional_derivatives

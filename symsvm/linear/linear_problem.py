@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.rows import LOOP, Rows, inner
 from symsvm.objectives.certificate import Certificate, rounding_error
 
@@ -118,10 +118,11 @@ class Measure:
     violation: float
     infeasibility: float
     slack: float = 0.0
+    rounding: float = 0.0  # a P of this size is 0 but for the rounding of residuals
 
     def reaches(self, tol: float) -> bool:
-        """Whether the violation and the gap, relative to P, are at most tol."""
-        return self.violation <= tol and self.gap <= tol * self.primal
+        """Whether the violation and the gap, relative to P, are at most tol; P = 0 has no relative gap, and is least."""
+        return self.violation <= tol and (self.gap <= tol * self.primal or self.primal <= self.rounding)
 
     def status(self, tol: float) -> str:
         """Return the status of a `Certificate`. A run has reached tol where it is "optimal", and nowhere else."""
@@ -191,7 +192,7 @@ class LinearProblem:
         self.reg = np.ones(rows.d + 1)  # the weights of R
         if free:
             self.reg[-1] = 0.0
-        self.unit = self._unit()
+        self.unit, self.rounding = self._unit(), self._rounding()
 
     def _unit(self) -> float:
         if self.classifies:
@@ -200,6 +201,13 @@ class LinearProblem:
         if self.free:
             t = t - t.mean()
         return float(np.maximum(np.abs(t) - self.epsilon, 0.0).mean()) or float(np.abs(t).max()) or 1.0
+
+    def _rounding(self) -> float:
+        """The loss of residuals that are 0 but for rounding: targets that a constant, or w = 0, fits exactly."""
+        if self.classifies:
+            return 0.0
+        residuals = 4 * np.finfo("float64").eps * np.abs(self.t)
+        return float(self.C @ (residuals**2 if self.squared else residuals))
 
     @property
     def loss_parameters(self) -> tuple[Array, Array, Array, float]:
@@ -298,7 +306,7 @@ class LinearProblem:
         outside = float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
         if self.free:
             outside = max(outside, abs(float(z.sum())))
-        return Measure(primal, dual, gap, float(worst), outside, self.slack(z)), z
+        return Measure(primal, dual, gap, float(worst), outside, self.slack(z), self.rounding), z
 
     def measure_dual(self, u: Array, z: Array, f: Array) -> tuple[float, float, float]:
         """Return P, the gap and the violation, as `measure` computes them, where u = v and the intercept is in R.

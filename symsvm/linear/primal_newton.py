@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.linear_problem import LinearProblem, loss_derivatives
 from symsvm.linear.rows import LOOP, add, dot, inner
 

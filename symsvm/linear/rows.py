@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
+
+from symsvm._lib.code_cache import njit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -24,11 +24,12 @@ stochastic subgradient method, 2012.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.linear.rows import LOOP, Rows, add, dot
 
 if TYPE_CHECKING:
@@ -104,6 +105,18 @@ class Stream:
         order = np.arange(rows.n) if order is None else order
         state = self.V, self.U, self.t, self.H, 2 / self.lam
         self.t, self.H = _take_steps(rows.arrays, float(rows.s), order, signs, weights, *state)
+
+    def copy(self) -> Stream:
+        """Copy the stream; neither of the two changes the other.
+
+        Returns
+        -------
+        Stream
+            A stream that continues from the same point.
+        """
+        other = copy.copy(self)
+        other.V, other.U = self.V.copy(), self.U.copy()
+        return other
 
     @property
     def u(self) -> Array:

@@ -1,7 +1,6 @@
 """Compiled loops over rows of a cached symmetric matrix; they release the GIL, so that threads run in parallel."""
 
-from numba import njit
-
+from symsvm._lib.code_cache import njit
 from symsvm.evaluation.symmetric_loops import sum_rows
 
 __all__ = ["add_products", "add_run_products", "copy_runs", "gather"]

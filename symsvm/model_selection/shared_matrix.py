@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symsvm._lib.forks import Lock
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.symmetry import check_symmetric
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array, Points
@@ -21,7 +23,7 @@ _EXACT_POINTS = 256
 # Rows that are computed together.
 _ROWS = 256
 # Two threads must not call one compiled function of PyTensor at the same time.
-_COMPUTING = threading.Lock()
+_COMPUTING = Lock()
 
 
 def gram_bytes(m: int) -> int:
@@ -71,6 +73,7 @@ class CachedGram:
         self.K = buffer[: m * m].reshape(m, m)
         with _COMPUTING:
             kernel.check_points(X)
+            check_symmetric(kernel, X)
             evaluator = KernelEvaluator(kernel).between(X, X)
             for low in range(0, m, _ROWS):  # the lower triangle; the rest is mirrored
                 high = min(m, low + _ROWS)
@@ -146,6 +149,7 @@ class UncachedGram:
     def __init__(self, kernel: Kernel, X: Points) -> None:
         self.kernel, self.X = kernel, X
         kernel.check_points(X)
+        check_symmetric(kernel, X)
 
     def submatrix(self, rows: Array) -> LocalKernelMatrix:
         """Return the kernel matrix of some of the points."""

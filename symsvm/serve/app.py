@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from threadpoolctl import threadpool_limits
 
+from symsvm._lib.heap import trim_memory
 from symsvm.serve.batcher import Batcher
 from symsvm.serve.http_requests import (
     JSON,
@@ -40,6 +43,10 @@ __all__ = ["create_app"]
 
 # Bodies of more bytes are parsed, and responses of more rows are written, in a thread: other requests go on meanwhile.
 _LARGE_BODY, _MANY_ROWS = 1 << 16, 64
+# After bodies of more bytes, what the parser has freed is returned to the system.
+_TRIMMED_BODY = 1 << 20
+# A line that is not blank, from its first character on.
+_LINE = re.compile(rb"\S[^\n]*")
 _PAGES = {"index.html": "/", "docs.html": "/docs"}
 _CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -130,13 +137,26 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
 
 def _add_predictions(app: FastAPI, slot: ModelSlot, batcher: Batcher, reader: BodyReader, schemas: Schemas) -> None:
     """Add the routes that predict and explain."""
+    # A body takes up to a hundred times its size while it is parsed, and the parser holds the GIL: one at a time.
+    parsing = asyncio.Lock()
+
+    async def in_turn(data: bytearray, parse: Callable[..., Any], *arguments: Any) -> Any:
+        """The parsed body; a large one is parsed in a thread."""
+        if len(data) <= _LARGE_BODY:
+            return parse(*arguments, data)
+        async with parsing:
+            try:
+                return await asyncio.to_thread(parse, *arguments, data)
+            finally:
+                if len(data) > _TRIMMED_BODY:
+                    await asyncio.to_thread(trim_memory)
 
     @contextlib.asynccontextmanager
     async def validated(request: Request, schema: type[Any]) -> AsyncIterator[Any]:
         """The body of a request as an instance of a schema."""
         media_type(request, (JSON,))
         async with reader.body(request) as data:
-            yield validate_json(schema, data)
+            yield await in_turn(data, validate_json, schema)
 
     @app.post(
         "/",
@@ -165,8 +185,7 @@ def _add_predictions(app: FastAPI, slot: ModelSlot, batcher: Batcher, reader: Bo
         kind = media_type(request, (JSON, NDJSON))
         parse, write = (_parse_lines, _write_lines) if kind == NDJSON else (_parse_batch, _write_batch)
         async with reader.body(request) as data:
-            in_thread = len(data) > _LARGE_BODY
-            inputs, tops, field = await asyncio.to_thread(parse, schemas, data) if in_thread else parse(schemas, data)
+            inputs, tops, field = await in_turn(data, parse, schemas)
             loaded, parts = await batcher.predict(inputs, field)
         arguments = loaded.digest, parts, tops
         in_thread = len(inputs) > _MANY_ROWS
@@ -225,17 +244,21 @@ def _parse_batch(schemas: Schemas, data: bytearray) -> _Inputs:
 
 def _parse_lines(schemas: Schemas, data: bytearray) -> _Inputs:
     """Parse a body of `/v1/predict` with a JSON object on each line."""
-    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
-    if not lines or len(lines) > schemas.max_rows:
-        status, code = (413, "too_many") if lines else (422, "too_few")
-        message = f"the body must have 1 to {schemas.max_rows} lines, got {len(lines)}."
+    # Not all lines at once: four million of them, blank or not, would take a hundred times the size of the body.
+    spans = [match.span() for match in itertools.islice(_LINE.finditer(data), schemas.max_rows + 1)]
+    if not spans or len(spans) > schemas.max_rows:
+        status, code, found = (413, "too_many", "more") if spans else (422, "too_few", "none")
+        message = f"the body must have 1 to {schemas.max_rows} lines, got {found}."
         raise RequestError(status, code, message, field="body")
-    inputs, tops = [], []
-    for number, line in lines:
-        entry = validate_json(schemas.line, line, line=number)
+    inputs, tops, numbers = [], [], []
+    number, counted = 1, 0
+    for start, end in spans:
+        number, counted = number + data.count(b"\n", counted, start), start
+        entry = validate_json(schemas.line, data[start:end], line=number)
         inputs.append(getattr(entry, schemas.single))
         tops.append(getattr(entry, "top", None))
-    return inputs, tops, lambda i: f"line {lines[i][0]}: {schemas.single}"
+        numbers.append(number)
+    return inputs, tops, lambda i: f"line {numbers[i]}: {schemas.single}"
 
 
 def _write_predictions(parts: list[Predictions], tops: list[int | None]) -> list[str]:

@@ -37,6 +37,9 @@ CLOSE, RETRY = {"connection": "close"}, {"retry-after": "1"}
 # A client that sends too much reads the response only after it has sent everything. The service therefore reads and
 # discards up to this many times `max_body`, for at most so many seconds.
 _DISCARD, _DISCARD_SECONDS = 8, 2.0
+# A body of at most `max_body` over this is small: it is read even when large ones use up `max_bodies`. Otherwise a few
+# clients that send large bodies slowly would keep out all others.
+_SMALL = 64
 # Characters of the request that an error message repeats.
 _QUOTED = 200
 
@@ -143,7 +146,7 @@ class BodyReader:
                 async for part in request.stream():
                     received += part
                     self.buffered += len(part)
-                    if len(received) > self.max_body or self.buffered > self.max_bodies:
+                    if len(received) > self.max_body or self._is_too_much(received):
                         break
         except TimeoutError:
             message = f"the body must arrive within {self.timeout:g} seconds."
@@ -154,9 +157,13 @@ class BodyReader:
         if len(received) > self.max_body:
             await self._discard(request)
             raise self._too_large()
-        if self.buffered > self.max_bodies:
+        if self._is_too_much(received):
             message = "the service is busy with other large requests: try again."
             raise RequestError(503, "busy", message, field="body", headers=RETRY | CLOSE)
+
+    def _is_too_much(self, received: bytearray) -> bool:
+        """Whether a body that is not small exceeds the total of all bodies."""
+        return self.buffered > self.max_bodies and len(received) > self.max_body // _SMALL
 
     def _too_large(self) -> RequestError:
         message = f"the body must have at most {self.max_body} bytes."
@@ -189,10 +196,13 @@ def validate_json(schema: type[Schema], data: bytes | bytearray, *, line: int | 
     try:
         parsed = schema.model_validate_json(data)
     except ValidationError as error:
-        raise _request_error(dict(error.errors(include_url=False, include_input=False)[0]), prefix) from None
-    if parsed.model_extra:
-        raise _request_error({"type": "extra", "loc": (next(iter(parsed.model_extra)),)}, prefix)
-    return parsed
+        found = dict(error.errors(include_url=False, include_input=False)[0])
+    else:
+        if not parsed.model_extra:
+            return parsed
+        found = {"type": "extra", "loc": (next(iter(parsed.model_extra)),)}
+    # Raised here, the error does not keep pydantic's, which holds the whole input as Python objects.
+    raise _request_error(found, prefix)
 
 
 def _request_error(found: dict[str, Any], prefix: str) -> RequestError:

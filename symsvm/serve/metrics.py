@@ -11,6 +11,8 @@ __all__ = ["CONTENT_TYPE", "Metrics"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = ("GET", "HEAD", "POST")
+# Labels of requests without a route, and of other methods.
+_NO_ROUTE, _OTHER = "none", "other"
 # Upper bounds of the buckets of histograms: seconds, and rows of a batch.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -46,12 +48,16 @@ class Metrics:
         The label `route` is the pattern, not the path, and unusual methods share one label: the number of time series
         stays small whatever clients send.
         """
-        key = route or "none", method if route and method in _METHODS else "other", str(status)
+        key = route or _NO_ROUTE, method if route and method in _METHODS else _OTHER, str(status)
         if key not in self._children:
             self._children[key] = self.requests.labels(*key), self.seconds.labels(key[0])
         requests, histogram = self._children[key]
         requests.inc()
         histogram.observe(seconds)
+
+    def count_refusal(self, status: int) -> None:
+        """Count a request that was refused before the application: it has neither a route nor a time."""
+        self.requests.labels(_NO_ROUTE, _OTHER, str(status)).inc()
 
     def set_model(self, digest: str, description: dict[str, Any]) -> None:
         """Record which model is served from now on."""

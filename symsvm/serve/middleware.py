@@ -8,7 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from symsvm.serve.http_requests import RequestError, error_response
+from symsvm.serve.http_requests import CLOSE, RETRY, RequestError, error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,6 +48,7 @@ _UNAUTHORISED = RequestError(
     field="authorization",
     headers={"www-authenticate": "Bearer"},
 )
+_STOPPING = RequestError(503, "stopping", "the service is stopping.", headers=RETRY | CLOSE)
 _WRONG_HOST = RequestError(
     421,
     "wrong_host",
@@ -81,6 +82,10 @@ class GuardMiddleware:
                 await self.app(scope, receive, sender)
         except _ClientTooSlow:
             log.warning("a client did not read its response within %g s: the response was dropped", self.timeout)
+        except asyncio.CancelledError:  # uvicorn cancels what takes longer than `shutdown_timeout`
+            log.warning("a request was not answered before the service stopped")
+            if not sender.status:
+                await error_response(_STOPPING)(scope, receive, sender)
         except Exception:  # the details go to the log only
             log.exception("a request to %s failed", getattr(scope.get("route"), "path", "an unknown route"))
             if not sender.status:

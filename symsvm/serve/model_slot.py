@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import hashlib
 import logging
 import os
 import stat
-import sys
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symsvm import __version__
+from symsvm._lib.heap import trim_memory
 from symsvm.io.models import load
 from symsvm.kernels import Kernel
 from symsvm.serve.served_model import ServedModel, to_json_value
@@ -69,14 +68,6 @@ def _file_stamp(path: types.Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
-
-
-def _trim_memory() -> None:
-    """Return the memory of the replaced model to the system: glibc would keep a tenth of the process."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
-        if trim is not None:
-            trim(0)
 
 
 class ModelSlot:
@@ -134,7 +125,7 @@ class ModelSlot:
         self.metrics.set_model(loaded.digest, loaded.description)
         log.info("model %s replaced the previous one in %.2f s", loaded.digest[:12], time.perf_counter() - started)
         self._set_stale(False, None)
-        return await asyncio.to_thread(_trim_memory)
+        return await asyncio.to_thread(trim_memory)
 
     def _set_stale(self, stale: bool, message: str | None) -> None:
         self.stale, self.message = stale, message

@@ -114,6 +114,10 @@ def choose_solver(solver: Any, problem: str) -> Any:
             names = ", ".join(map(repr, ("auto", *suitable_names(problem))))
             raise ValueError(f"solver must be one of {names}, got {solver!r}; did you mean {near!r}?")
         solver = classes[solver]()
+    if isinstance(solver, type):
+        raise TypeError(f"solver must be a solver, not its class: write {solver.__name__}().")
+    if not hasattr(solver, "program") and not (hasattr(solver, "init") and hasattr(solver, "step")):
+        raise TypeError(f"solver must be the name of a solver or an object with init and step, got {solver!r}.")
     info: SolverInfo | None = getattr(solver, "info", None)
     if info is not None and problem not in info.problems:
         raise ValueError(

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import numba
 import numpy as np
 
+from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
 from symsvm.compiler.ops import sparse_distances, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
@@ -99,7 +100,7 @@ def _compile(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
         function = compile_source(part, _function_name(part), dict(scope))
         scope[_function_name(part)] = numba.njit(function, **_LOOP_OPTIONS)
     function = compile_source(parts[-1], "tiles", scope, f"symsvm_{key}")
-    return numba.njit(function, cache=True, parallel=True, nogil=True, **_LOOP_OPTIONS), key
+    return njit(function, cache=True, parallel=True, nogil=True, **_LOOP_OPTIONS), key
 
 
 # The compiled code depends on the helpers below and in vector_math too, so that their source is part of the key.

@@ -9,8 +9,8 @@ import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.io.data.array_files import cast_floats
 from symsvm.io.data.byte_streams import open_write
 from symsvm.io.data.numeric_text import (

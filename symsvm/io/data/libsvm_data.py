@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from symsvm._lib.code_cache import njit
 from symsvm.io.data.array_files import cast_floats
 from symsvm.io.data.byte_streams import open_write
 from symsvm.io.data.numeric_text import (

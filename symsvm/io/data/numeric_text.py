@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.io.data.byte_streams import ByteSource
 from symsvm.io.file_errors import DataError
 

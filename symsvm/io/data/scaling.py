@@ -10,6 +10,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from symsvm._lib.transactions import all_or_nothing
+from symsvm._lib.validation import refuse_masked
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -48,6 +51,7 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, to: Literal["z-score", "max-abs"] | tuple[float, float] = "z-score") -> None:
         self.to = to
 
+    @all_or_nothing
     def fit(self, X: Points | ArrayLike, y: object = None) -> Self:
         """Compute the statistics of the columns of X.
 
@@ -71,7 +75,8 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif self.to == "max-abs":
             shift, spread = np.zeros(points.shape[1]), np.maximum(np.abs(least), np.abs(most))
         else:
-            shift, spread = least, (most - least) / (high - low)
+            with np.errstate(over="ignore"):  # a spread that is not finite is reported below
+                shift, spread = least, (most - least) / (high - low)
         with np.errstate(divide="ignore", over="ignore"):
             # A spread below 1e-308 has no finite inverse: the column counts as constant.
             constant = (least == most) | np.isinf(1 / spread)
@@ -161,6 +166,7 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaling
 
     def _validated(self, X: Any, reset: bool = False) -> Any:
+        refuse_masked(X, "X")
         return validate_data(self, X, accept_sparse="csr", dtype=("float64", "float32"), reset=reset)
 
     def _check_keeps_zeros(self) -> None:

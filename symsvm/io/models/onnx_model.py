@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm import __version__
 from symsvm._lib.atomic_write import atomic_write
 from symsvm._lib.validation import choice
+from symsvm.compiler.ops.squared_distances import centre
 from symsvm.io.data import Scaling
 from symsvm.io.file_errors import ModelFileError
 from symsvm.io.models.estimator_state import ESTIMATORS, calibration_arrays
@@ -39,6 +40,7 @@ __all__ = ["OnnxGraph", "write_onnx"]
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
 _IR_VERSION = 8  # of the year of these operators, so that older runtimes read the file
 _MAX_BYTES = 2**31 - 2**20  # of a protobuf
+_ERROR = 1e-11  # of a kernel value
 
 
 def write_onnx(model: Any, path: Path, precision: str = "float64") -> None:
@@ -275,9 +277,8 @@ class OnnxGraph:
         if cls is Constant:
             return self.add("Add", self.add("MatMul", x, np.zeros(V.T.shape)), float(params["c"]))
         if cls is RBF:
-            return self.add(
-                "Exp", self.add("Mul", self._squared_distances(x, V), -1 / (2 * float(params["sigma"]) ** 2))
-            )
+            gamma = 1 / (2 * float(params["sigma"]) ** 2)
+            return self.add("Exp", self.add("Mul", self._squared_distances(x, V, gamma), -gamma))
         if cls is Laplacian:
             differences = self.add("Abs", self.add("Sub", self.add("Unsqueeze", x, np.array([1])), V[None]))
             total = self.add("ReduceSum", differences, np.array([2]), keepdims=0)
@@ -291,10 +292,17 @@ class OnnxGraph:
             self.path, f"ONNX has no operators for the kernel {kernel!r}: save as .symsvm, or use a named kernel."
         )
 
-    def _squared_distances(self, x: str, V: Array) -> str:
-        """|x - v|^2 = |x|^2 + |v|^2 - 2 x.v, at least 0, with the mean of V as origin to reduce cancellation."""
-        mean = V.mean(axis=0) if len(V) else np.zeros(V.shape[1])
-        x, V = self.add("Sub", x, mean), V - mean
+    def _squared_distances(self, x: str, V: Array, gamma: float) -> str:
+        """|x - v|^2 = |x|^2 + |v|^2 - 2 x.v, at least 0, with a centre of V as origin.
+
+        Where support vectors are so far from it that the error of this, (d + 4) eps (|x|^2 + |v|^2), matters to
+        exp(-gamma |x - v|^2), the differences are squared instead.
+        """
+        c, d = centre(V), V.shape[1]
+        if gamma * (d + 4) * np.finfo("float64").eps * 2 * float(((V - c) ** 2).sum(axis=1).max(initial=0.0)) > _ERROR:
+            differences = self.add("Sub", self.add("Unsqueeze", x, np.array([1])), V[None])
+            return self.add("ReduceSum", self.add("Mul", differences, differences), np.array([2]), keepdims=0)
+        x, V = self.add("Sub", x, c), V - c
         lengths = self.add("ReduceSum", self.add("Mul", x, x), np.array([1]), keepdims=1)
         total = self.add("Add", self.add("MatMul", x, -2 * V.T), self.add("Add", lengths, (V * V).sum(axis=1)[None]))
         return self.add("Max", total, 0.0)

@@ -16,6 +16,7 @@ from symsvm.compiler.reading import Reading, UnreadableError, leaves_of, read
 from symsvm.compiler.reading.pair_expression import PLAIN
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.symmetry import check_symmetric
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers.decomposition.binding import bind, program_of
@@ -237,6 +238,7 @@ class DualProgram:
     def _problem(self, start: Any, data: Mapping[str, Any]) -> KernelProblem:
         objective, values = self.objective, dict(zip(self.inputs, input_values(self.inputs, data), strict=True))
         if isinstance(objective, KernelDual):
+            check_symmetric(objective.kernel, objective.X, mode=self.mode)
             matrix = LocalKernelMatrix(objective.kernel, objective.X, mode=self.mode)
             expand = functools.partial(_expand, objective, self.mode)
             return KernelProblem(objective.program, matrix, is_convex=objective.is_convex, expand=expand)

@@ -10,6 +10,7 @@ import numpy as np
 from symsvm._lib.validation import points
 from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.symmetry import check_symmetric
 from symsvm.solvers.decomposition.solve_problem import solve_dual
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def one_vs_one(
     [('a', 'b', [-2.0, 2.0]), ('a', 'c', [-0.222, 0.222]), ('b', 'c', [-0.5, 0.5])]
     """
     X_: Any = X.tocsr() if hasattr(X, "tocsr") else points(X)  # pyright: ignore
+    check_symmetric(kernel, X_, mode=mode)
     order = np.argsort(labels, kind="stable")  # the points of a class side by side
     names, places = np.unique(labels, return_inverse=True)
 

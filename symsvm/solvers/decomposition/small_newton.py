@@ -6,7 +6,8 @@ up to the first bound: the objective never rises.
 """
 
 import numpy as np
-from numba import njit
+
+from symsvm._lib.code_cache import njit
 
 __all__ = ["CUT", "NONE", "RIDGE", "WHOLE", "small_newton"]
 

@@ -18,8 +18,9 @@ index is looked up in the best block only. Variables that may not move have an i
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import njit
 from numba.extending import intrinsic
+
+from symsvm._lib.code_cache import njit
 
 __all__ = ["BLOCK", "candidates", "smo"]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.symmetry import check_symmetric
 from symsvm.objectives import KernelDual
 from symsvm.objectives.separable_program import SeparableProgram
 from symsvm.solvers.convergence import ProgressBar, warn_not_converged
@@ -276,6 +277,7 @@ def path(
     for program in programs:
         if matrix is None:
             matrix = LocalKernelMatrix(kernel, KernelDual(program, X, kernel).X)
+            check_symmetric(kernel, matrix.X)
         last = solve_dual(program, matrix, start=last, is_psd=kernel.is_psd, reuse=reuse, **options)
         yield last
 

@@ -17,8 +17,8 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from symsvm._lib.code_cache import njit
 from symsvm.evaluation.symmetric_loops import add_rows, sum_rows
 from symsvm.solvers.decomposition.newton import newton
 from symsvm.solvers.decomposition.small_newton import CUT, small_newton

@@ -1,7 +1,8 @@
 """Compiled loops over the variables of a decomposition: optimality, violators, shrinking."""
 
 import numpy as np
-from numba import njit
+
+from symsvm._lib.code_cache import njit
 
 __all__ = ["gap", "lay_out", "move", "part_shrinkable", "survey", "violators"]
 

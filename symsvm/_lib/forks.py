@@ -1,0 +1,134 @@
+"""Forks: what a process does before `os.fork`, so that its children can fit.
+
+A child of a fork has one thread, the one that called `os.fork`, and a copy of the memory of all. Three things in it
+would end or stop the child:
+
+- the threads of OpenMP, which the child does not have: GNU OpenMP waits for them forever, and Numba ends the child
+  before that happens. They are released before a fork; parent and child start new ones.
+- a lock that another thread held (`Lock`): nobody releases it in the child. The child gets a new one.
+- a compilation in another thread, which is half done in the child for ever. A fork waits for its end, for at most a
+  minute.
+
+Forks outside of Python, which no hook sees, are not covered; neither is JAX, which warns itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+from symsvm._lib.compat import numba_compiler_lock, release_openmp_threads, restart_openmp_threads
+
+__all__ = ["Lock", "call_after_fork", "check_threads", "hold_during_fork"]
+
+# The seconds that a fork waits for another thread to finish compiling.
+_PATIENCE = 60.0
+
+_LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
+_HELD: list[Any] = []  # locks that a fork takes, in the order of this list, and those that it has taken
+_TAKEN: list[Any] = []
+_CALLS: list[Any] = []
+_STATE = {"threads are lost": False}
+
+
+class Lock:
+    """A reentrant lock that is free in the child of a fork, unless the thread that forked holds it.
+
+    >>> lock = Lock()
+    >>> with lock, lock:
+    ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock; see `threading.Lock.acquire`."""
+        return self._lock.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Replace a lock that a thread of the parent holds."""
+        if self._lock.acquire(blocking=False):  # free, or held by this thread
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
+
+def hold_during_fork(lock: Any) -> None:
+    """Let forks wait until this lock is free: what it protects is then complete in the child.
+
+    Parameters
+    ----------
+    lock : RLock or Lock
+        The lock. A thread that takes several of them takes them in the order in which they were given here.
+    """
+    _HELD.append(lock)
+
+
+def call_after_fork(function: Any) -> None:
+    """Call a function in every child of a fork, after locks are renewed.
+
+    Parameters
+    ----------
+    function : callable
+        A function without arguments.
+    """
+    _CALLS.append(function)
+
+
+def check_threads() -> None:
+    """Raise RuntimeError in a child whose parallel loops would wait for threads that it does not have.
+
+    Only an OpenMP without `omp_pause_resource_all`, such as GNU's before version 9, makes such children.
+    """
+    if _STATE["threads are lost"]:
+        raise RuntimeError(
+            "This process was forked after its parent had used OpenMP, which cannot release its threads here: a "
+            "parallel loop would never end. Start processes with multiprocessing.get_context('spawn') or 'forkserver', "
+            "or set NUMBA_THREADING_LAYER=workqueue."
+        )
+
+
+def _before() -> None:
+    compiler_lock = numba_compiler_lock()
+    for lock in [*_HELD, *([] if compiler_lock is None else [compiler_lock])]:
+        if lock.acquire(timeout=_PATIENCE):
+            _TAKEN.append(lock)
+    _STATE["threads are lost"] = not release_openmp_threads()
+
+
+def _release() -> None:
+    while _TAKEN:
+        _TAKEN.pop().release()
+
+
+def _in_parent() -> None:
+    _STATE["threads are lost"] = False
+    _release()
+
+
+def _in_child() -> None:
+    _release()
+    for lock in list(_LOCKS):
+        lock.renew()
+    if not _STATE["threads are lost"]:
+        _STATE["threads are lost"] = not restart_openmp_threads()
+    for function in _CALLS:
+        function()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

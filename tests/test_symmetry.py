@@ -1,0 +1,56 @@
+"""Kernels that users write must be symmetric: every way to a solver refuses others, in a sentence."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_moons
+
+import symsvm
+from symsvm import RBF, Linear, pair_kernel
+from symsvm.kernels import Kernel
+from symsvm.objectives import KernelDual, QuadraticProgram
+from symsvm.solvers.decomposition.one_vs_one import one_vs_one
+from symsvm.solvers.decomposition.solve_problem import path
+from symsvm.tuning import tune
+
+
+def _asymmetric(x, z):
+    return x[0] * z[1] * 3 + x[0] * z[0]
+
+
+class _Directed(Kernel):
+    """A user's class of kernels whose expression is not symmetric."""
+
+    def pair(self, x, z):
+        return x[0] * z[1]
+
+
+ASYMMETRIC = [pair_kernel(_asymmetric), _Directed(), RBF(1.0) + pair_kernel(_asymmetric), 2.0 * _Directed() * Linear()]
+
+
+@pytest.mark.parametrize("kernel", ASYMMETRIC, ids=repr)
+def test_a_kernel_that_is_not_symmetric_is_refused(kernel):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    program = QuadraticProgram.c_svc(2.0 * y - 1, C=1.0)
+    sentence = (
+        r"must be symmetric, K\(x, z\) = K\(z, x\), but K\(x_\d+, x_\d+\) = .* use \(K\(x, z\) \+ K\(z, x\)\) / 2\.$"
+    )
+    for points in (X, sparse.csr_matrix(X)):
+        with pytest.raises(ValueError, match=sentence):
+            symsvm.SVC(kernel=kernel).fit(points, y)
+    for run in (
+        lambda: symsvm.solve(KernelDual(program, X, kernel)),
+        lambda: list(one_vs_one(X, y, kernel, lambda s, rows: QuadraticProgram.c_svc(s, C=1.0))),
+        lambda: list(path(X, kernel, [program])),
+        lambda: tune(symsvm.SVC(kernel=kernel), X, y, {"C": [1.0, 2.0]}, folds=2),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            run()
+
+
+def test_a_user_s_kernel_that_is_symmetric_is_taken():
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    own = symsvm.SVC(kernel=pair_kernel(lambda x, z: pt.exp(-((x - z) ** 2).sum() / 2))).fit(X, y)
+    named = symsvm.SVC(kernel=RBF(1.0)).fit(X, y)
+    assert np.allclose(own.decision_function(X), named.decision_function(X), atol=1e-6)
