@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import LinearSVC, LinearSVR
 from symsvm.linear import Rows, solve_crammer_singer, solve_linear
+from symsvm.linear.interior_point import _pseudo_inverse
 from symsvm.linear.linear_problem import LinearProblem, Measure
 
 SOLVER = sys.modules[solve_linear.__module__]
@@ -208,3 +209,43 @@ def test_bits_do_not_depend_on_the_clock(monkeypatch, machine):
             assert np.array_equal(limited.b, whole.b)
             assert np.array_equal(limited.dual, whole.dual)
     assert ends == {"tol"} if len(whole.trace["W"]) < 3 else "tol" in ends
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_equations_of_many_points_are_solved_in_the_span_of_their_features(free):
+    """The pseudo-inverse of K for more points than features, copies among them, against that of the whole matrix."""
+    rng = np.random.default_rng(0)
+    for layout, d in ((np.asarray, 3), (sparse.csr_matrix, 3), (np.asarray, 40)):
+        X = np.round(rng.normal(size=(30, d)), 1)
+        X[10:20] = X[:10]
+        problem = LinearProblem(Rows(layout(X), 2.0), np.ones(30), 1.0, loss="epsilon_insensitive", free=free)
+        inside, r = np.arange(25), rng.normal(size=26)
+        K = np.zeros((26, 26))
+        K[:25, :25] = X[:25] @ X[:25].T + (0.0 if free else 4.0)
+        if free:
+            K[25, :25] = K[:25, 25] = 2.0
+        np.testing.assert_allclose(_pseudo_inverse(problem, inside)(r), np.linalg.pinv(K, rcond=1e-13) @ r, atol=1e-9)
+
+
+@pytest.mark.parametrize(("scale", "C"), [(1e38, 1e-83), (1e-40, 1e90)])
+@pytest.mark.parametrize("kind", [LinearSVC, LinearSVR])
+def test_weights_beyond_float32_predict_float32_points(kind, scale, C):
+    """Weights that float32 does not have are not rounded to 0 or infinity: the values are those of float64 points."""
+    X, labels, targets = points(20, 2)
+    X32 = (scale * X / np.abs(X).max()).astype("float32")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = kind(C=C, fit_intercept=False).fit(X32, labels if kind is LinearSVC else targets)
+    values = getattr(model, "decision_function", model.predict)
+    assert (np.abs(model.coef_) < 1e-44).any() or (np.abs(model.coef_) > 1e39).any()
+    np.testing.assert_allclose(values(X32), values(X32.astype("float64")), rtol=1e-5)
+    np.testing.assert_allclose(values(X32), X32.astype("float64") @ np.ravel(model.coef_), rtol=1e-5, atol=1e-300)
+
+
+def test_infinite_points_and_targets_are_refused_without_other_warnings():
+    X, labels, targets = points(20, 2)
+    X[1], X[2] = np.inf, -np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        fitted(LinearSVC, {}, X.astype("float32"), labels, targets)
+    with pytest.raises(ValueError, match="y must be finite|y contains NaN"):
+        fitted(LinearSVR, {}, X[3:], None, [None] * 17)

@@ -23,6 +23,7 @@ gap is small, passes alternate with subspace minimisation, see `symsvm.linear.su
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,7 @@ class ClassesProblem:
         rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
         return Measure(half + loss, -half - linear, gap, worst, outside, rounding), z
 
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds float64 is "diverged"
     def certificate(self, u: Array, z: Array, tol: float) -> Certificate:
         """Return the `Certificate` of the weights u and of z in float64 from the data: W = -D.
 
@@ -378,7 +380,7 @@ def solve_crammer_singer(
     max_iter : int, optional
         The limit on passes and subspace steps.
     time_limit : float, optional
-        The limit in seconds, checked between passes.
+        The limit in seconds, checked between passes until tol is reached.
     callback : callable, optional
         A function of an `Info`; a true return value stops the run.
     start : LinearSolution, optional
@@ -415,7 +417,7 @@ def solve_crammer_singer(
         z[np.arange(rows.n), problem.y] = np.minimum(z[np.arange(rows.n), problem.y], problem.C)
 
     seed = count(seed, "seed")
-    (_, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
+    (last, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
         [("sequential dual", lambda best, most: _descend(problem, z, tol=tol, seed=seed, most=most))],
         problem.measure,
         zero=(np.zeros((rows.d + 1, problem.k)), np.zeros_like(z)),
@@ -428,12 +430,15 @@ def solve_crammer_singer(
 
     u = problem.combine(z_best)  # subspace minimisation updates u, and rounding accumulates in it
 
+    @functools.cache
     def certify() -> Certificate:
         return problem.certificate(u, z_best, tol)
 
-    # The run measures in float64: where rounding of the scores matters to tol, the certificate is asked too.
+    # The run measures in float64: where rounding of the scores matters to the violation or to the gap, a sum of scores
+    # times C_i, the certificate is asked too; for few points always.
     rounding = np.finfo("float64").eps * float(np.sqrt(rows.squares.max(initial=0.0)) * np.sqrt(np.sum(u**2)))
-    if stopped == "tol" and rounding > ROUNDED * tol:
+    rounding *= max(1.0, float(problem.C.sum()) / last.primal) if last.primal > 0 else 1.0
+    if stopped == "tol" and (rows.is_small or not rounding <= ROUNDED * tol):
         found = certify()
         if found.status != "optimal":
             stopped = "stalled"

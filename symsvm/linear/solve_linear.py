@@ -270,7 +270,7 @@ def solve_linear(
     max_iter : int, optional
         The limit on passes and Newton steps.
     time_limit : float, optional
-        The limit in seconds, checked between passes.
+        The limit in seconds, checked between passes until tol is reached.
     callback : callable, optional
         A function of an `Info`; a true return value stops the run.
     start : LinearSolution or array_like, optional
@@ -410,8 +410,10 @@ def as_rows(X: Any, s: float) -> Rows:
 def _check_targets(y: ArrayLike, n: int, *, signs: bool) -> Array:
     """Return the targets, or labels -1 and +1, one per point; raise for others."""
     targets = np.asarray(y, dtype="float64")
-    if targets.shape != (n,) or not np.isfinite(targets).all():
+    if targets.shape != (n,):
         raise ValueError(f"y must be {n} finite numbers, one per point, got the shape {targets.shape}.")
+    if not np.isfinite(targets).all():
+        raise ValueError("y must be finite, got a target that is infinite or not a number.")
     if signs and not np.isin(targets, (-1.0, 1.0)).all():
         raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
     return targets
