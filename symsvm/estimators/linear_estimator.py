@@ -51,7 +51,8 @@ class LinearEstimator(BaseSVM):
         for name, value in zip(("X", "y"), (X, *y), strict=False):
             refuse_masked(value, name)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        return validate_data(self, X, *y, **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # entries that are not finite are refused in a sentence
+            return validate_data(self, X, *y, **options)
 
     def start_from(self, solutions: list) -> None:
         """Start the next fit at the solutions of another one, `solutions_`, whatever `warm_start` is."""
@@ -89,8 +90,17 @@ class LinearEstimator(BaseSVM):
 
     def expansion(self, X: Any) -> Array:
         """Return x.w + b for each of the checked points, a column for each problem."""
-        weights, b = self.coef_.T.astype(X.dtype, copy=False), self.intercept_.astype(X.dtype, copy=False)
-        return row_products(X, weights) + b
+        points, weights, b = self._in_one_type(X)
+        return row_products(points, weights.T) + b
+
+    def _in_one_type(self, X):
+        """Return the points, w and b in the type of the points, or in float64 if w or b is out of the range of that."""
+        limits, dtype = np.finfo(X.dtype), X.dtype
+        for values in (self.coef_, self.intercept_):
+            sizes = np.abs(values[values != 0])
+            if not ((sizes >= limits.tiny) & (sizes <= limits.max)).all():
+                dtype = np.dtype("float64")
+        return tuple(values.astype(dtype, copy=False) for values in (X, self.coef_, self.intercept_))
 
 
 class LinearSVR(RegressorMixin, LinearEstimator):
@@ -233,4 +243,5 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         """
         check_is_fitted(self)
         Z = self.check_points(X, reset=False)
-        return row_products(Z, self.coef_.astype(Z.dtype, copy=False)) + Z.dtype.type(self.intercept_[0])
+        points, w, b = self._in_one_type(Z)
+        return row_products(points, w) + b[0]

@@ -23,6 +23,7 @@ gap is small, passes alternate with subspace minimisation, see `symsvm.linear.su
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -148,8 +149,10 @@ class ClassesProblem:
         loss, linear, gap, worst = _assess(self.scores(u) if f is None else f, e, self.y, self.C, z)
         half = 0.5 * float(np.einsum("ij,ij->", u, u))
         outside = max(0.0, float(np.max(z - self.bounds)), float(np.max(np.abs(z.sum(axis=1)))))
-        return Measure(half + loss, -half - linear, gap, worst, outside), z
+        rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
+        return Measure(half + loss, -half - linear, gap, worst, outside, rounding), z
 
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds float64 is "diverged"
     def certificate(self, u: Array, z: Array, tol: float) -> Certificate:
         """Return the `Certificate` of the weights u and of z in float64 from the data: W = -D.
 
@@ -161,15 +164,7 @@ class ClassesProblem:
         linear = float(z.sum() - z[np.arange(len(z)), self.y].sum())
         dual = -0.5 * float(np.einsum("ij,ij->", v, v)) - linear
         measure = replace(found, dual=dual, gap=found.gap + 0.5 * float(np.sum((u - v) ** 2)))
-        rounding = 8 * np.finfo("float64").eps * self.k * float(np.abs(z).max())
-        status = "optimal" if measure.reaches(tol) else "feasible"
-        gap = measure.primal, measure.dual, measure.gap
-        if not np.isfinite(measure.gap):
-            status, gap = "diverged", (None, None, None)
-        elif measure.infeasibility > rounding:
-            status, gap = "infeasible", (None, None, None)
-        b = u[-1].copy() if self.rows.s else None
-        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, status, tol)
+        return measure.certificate(tol, u[-1].copy() if self.rows.s else None)
 
 
 def _descend(
@@ -247,7 +242,7 @@ def solve_crammer_singer(
     max_iter : int, optional
         The limit on passes and subspace steps.
     time_limit : float, optional
-        The limit in seconds, checked after each pass and each step of subspace minimisation.
+        The limit in seconds, checked after each pass and each step of subspace minimisation until tol is reached.
     callback : callable, optional
         A function of an `Info`; a true return value stops the run.
     start : LinearSolution, optional
@@ -285,9 +280,10 @@ def solve_crammer_singer(
         z[np.arange(rows.n), problem.y] = np.minimum(z[np.arange(rows.n), problem.y], problem.C)
 
     options: Any = {"tol": tol, "seed": count(seed, "seed"), "deadline": deadline}
-    (_, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
+    (last, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
         [("sequential dual", lambda best, most: _descend(problem, z, most=most, **options))],
         problem.measure,
+        zero=(np.zeros((rows.d + 1, problem.k)), np.zeros_like(z)),
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,
@@ -297,12 +293,15 @@ def solve_crammer_singer(
 
     u = problem.combine(z_best)  # subspace minimisation updates u, and rounding accumulates in it
 
+    @functools.cache
     def certify() -> Certificate:
         return problem.certificate(u, z_best, tol)
 
-    # The run measures in float64: where rounding of the scores matters to tol, the certificate is asked too.
+    # The run measures in float64: where rounding of the scores matters to the violation or to the gap, a sum of scores
+    # times C_i, the certificate is asked too; for few points always.
     rounding = np.finfo("float64").eps * float(np.sqrt(rows.squares.max(initial=0.0)) * np.sqrt(np.sum(u**2)))
-    if stopped == "tol" and rounding > ROUNDED * tol:
+    rounding *= max(1.0, float(problem.C.sum()) / last.primal) if last.primal > 0 else 1.0
+    if stopped == "tol" and (rows.is_small or not rounding <= ROUNDED * tol):
         found = certify()
         if found.status != "optimal":
             stopped = "stalled"

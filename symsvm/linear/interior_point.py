@@ -41,7 +41,7 @@ from symsvm.linear.primal_newton import cholesky_solver
 from symsvm.linear.rows import LOOP, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from symsvm._lib.types import Array
 
@@ -171,6 +171,8 @@ def interior_point(problem: LinearProblem) -> Iterator[tuple[int, Array, Array]]
     best, idle, done = np.inf, 0, 0
     while True:
         mu = _residuals(f, sides, c, a, h, lam, nu, residual, inverse, psi, sums) / (2 * len(a))
+        if mu == 0:  # less than float64 has: C is as small
+            return
         residual_u = reg * u - transposed(sums)
         M = inner.normal(psi if whole else spread(psi))
         M[np.diag_indices_from(M)] += reg
@@ -203,17 +205,33 @@ def interior_point(problem: LinearProblem) -> Iterator[tuple[int, Array, Array]]
             return
 
 
-def _pseudo_inverse(problem: LinearProblem, inside: Array) -> Array:
-    """Return the pseudo-inverse of the matrix of the equations; its last row and column are of a free intercept."""
-    rows, k = problem.rows, len(inside)
+def _pseudo_inverse(problem: LinearProblem, inside: Array) -> Callable[[Array], Array]:
+    """Return the function r -> K^+ r of the matrix of the equations; its last row and column are of a free intercept.
+
+    With more points than features, K is computed in an orthonormal basis Q of its range: K^+ = Q (Q'KQ)^+ Q'. If K
+    exceeds the range of float64, the function returns NaN, which ends a run.
+    """
+    rows, k, d = problem.rows, len(inside), problem.rows.d
     X = rows.X[inside].astype("float64")
-    K = np.zeros((k + 1, k + 1))
-    K[:k, :k] = (X @ X.T).toarray() if rows.sparse else X @ X.T
-    if problem.free:
-        K[:k, k] = K[k, :k] = rows.s
+    if k > d + 2:
+        X = X.toarray() if rows.sparse else X
+        B = np.zeros((k + 1, d + 2))
+        B[:k, :d], B[:k, d], B[k, d + 1] = X, 1.0, 1.0
+        Q = np.linalg.qr(B)[0]
+        P, ones, last = X.T @ Q[:k], Q[:k].sum(axis=0), Q[k]
+        mixed = np.outer(ones, last)
+        K = P.T @ P + (rows.s * (mixed + mixed.T) if problem.free else rows.s**2 * np.outer(ones, ones))
     else:
-        K[:k, :k] += rows.s**2
-    return scipy.linalg.pinvh(K, rtol=ROUNDING)  # pyright: ignore[reportReturnType]
+        Q, K = None, np.zeros((k + 1, k + 1))
+        K[:k, :k] = (X @ X.T).toarray() if rows.sparse else X @ X.T
+        if problem.free:
+            K[:k, k] = K[k, :k] = rows.s
+        else:
+            K[:k, :k] += rows.s**2
+    if not np.isfinite(K).all():
+        return lambda r: np.full(k + 1, np.nan)
+    inverse: Any = scipy.linalg.pinvh(K, rtol=ROUNDING)
+    return (lambda r: inverse @ r) if Q is None else (lambda r: Q @ (inverse @ (Q.T @ r)))
 
 
 def _slopes(problem: LinearProblem, f: Array, z: Array) -> tuple[Array, Array]:
@@ -240,7 +258,7 @@ def refine_active_set(problem: LinearProblem, u: Array, z: Array) -> Generator[t
     kink = problem.epsilon > 0
     inside = (z > lower) & (z < upper) & ((z != 0) | (not kink))
     sign = np.sign(z)
-    known, inverse, worst = None, np.empty(0), np.zeros(1)
+    known, solve, worst = np.empty(0), None, np.zeros(1)
     scale, first = problem.unit + np.abs(problem.t).max(), np.inf
     for done in range(1, MAX_CORRECTIONS + 1):
         where = np.flatnonzero(inside)
@@ -248,10 +266,10 @@ def refine_active_set(problem: LinearProblem, u: Array, z: Array) -> Generator[t
             return False
         z = z.copy()
         if len(where):
-            if known is None or not np.array_equal(known, where):
-                inverse, known = _pseudo_inverse(problem, where), where
+            if solve is None or not np.array_equal(known, where):
+                solve, known = _pseudo_inverse(problem, where), where
             F = rows.product(u)[where] - problem.t[where] + problem.epsilon * sign[where]
-            change = -inverse @ np.append(F, rows.s * z.sum() if problem.free else 0.0)
+            change = -solve(np.append(F, rows.s * z.sum() if problem.free else 0.0))
             to = z[where] + change[:-1]
             if kink:
                 to[to * sign[where] < 0] = 0.0

@@ -32,13 +32,13 @@ labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from symsvm._lib.code_cache import njit
 from symsvm.linear.rows import LOOP, Rows, inner
-from symsvm.objectives.certificate import Certificate
+from symsvm.objectives.certificate import Certificate, rounding_error
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -78,9 +78,10 @@ def _assess(t, f, fv, z, D, lower, upper, epsilon):
         best = upper[i] if x > 0 else (lower[i] if x < 0 else 0.0)
         if D[i] > 0:
             best = min(max(x / D[i], lower[i]), upper[i])
-        loss += best * r - epsilon * abs(best) - 0.5 * D[i] * best * best
-        dual += t[i] * a - epsilon * abs(a) - 0.5 * D[i] * a * a
-        more = (best - a) * r - epsilon * (abs(best) - abs(a)) - 0.5 * D[i] * (best - a) * (best + a)
+        # D z^2 as (D z) z: the square of a z as small as C can be is 0 in float64.
+        loss += best * (r - 0.5 * (D[i] * best)) - epsilon * abs(best)
+        dual += a * (t[i] - 0.5 * (D[i] * a)) - epsilon * abs(a)
+        more = (best - a) * (r - 0.5 * (D[i] * (best + a))) - epsilon * (abs(best) - abs(a))
         excess += max(more, 0.0)
         G = D[i] * a - t[i] + fv[i]
         if a < upper[i]:
@@ -106,18 +107,38 @@ def _regularisers(reg, u, v):
 
 @dataclass(frozen=True)
 class Measure:
-    """P, D, their gap, the largest violation of optimality (in the problem's unit) and of feasibility."""
+    """P, D, their gap, the largest violation of optimality (in the problem's unit) and of feasibility.
+
+    `slack` is the infeasibility that rounding explains.
+    """
 
     primal: float
     dual: float
     gap: float
     violation: float
     infeasibility: float
+    slack: float = 0.0
     rounding: float = 0.0  # a P of this size is 0 but for the rounding of residuals
 
     def reaches(self, tol: float) -> bool:
         """Whether the violation and the gap, relative to P, are at most tol; P = 0 has no relative gap."""
         return self.violation <= tol and (self.gap <= tol * self.primal or self.primal <= self.rounding)
+
+    def status(self, tol: float) -> str:
+        """Return the status of a `Certificate`. A run has reached tol where it is "optimal", and nowhere else."""
+        if not np.isfinite([self.primal, self.dual, self.gap, self.violation, self.infeasibility]).all():
+            return "diverged"
+        if self.infeasibility > self.slack:
+            return "infeasible"
+        return "optimal" if self.reaches(tol) else "feasible"
+
+    def certificate(self, tol: float, b: Any) -> Certificate:
+        """Return the `Certificate` that says this, with W = -D and the intercept b."""
+        status = self.status(tol)
+        gap = self.primal, self.dual, self.gap
+        if status in ("diverged", "infeasible"):
+            gap = None, None, None
+        return Certificate(-self.dual, self.infeasibility, self.violation, b, *gap, status, tol)
 
 
 class LinearProblem:
@@ -198,6 +219,7 @@ class LinearProblem:
 
         Variables between 0 and a bound move in proportion to their distance from it, and those at a bound stay there.
         If that is not enough, or there are no bounds, the variables of the sign with the larger sum are scaled down.
+        That moves variables off their bounds, so a sum that is 0 but for rounding is not worth it.
 
         Parameters
         ----------
@@ -218,17 +240,31 @@ class LinearProblem:
             room = np.where((z > self.lower) & (z < self.upper) & (z != 0), sign * (z - end), 0.0)
             if room.sum() > 2 * abs(excess):
                 return np.clip(z - room * (excess / room.sum()), self.lower, self.upper)
-        # An excess of rounding size leaves z, and what is at a bound, as it is. Where nearly all variables have one
-        # sign, more - excess is nothing but rounding, and the sum of the others is taken instead.
+            if abs(excess) <= self.slack(z):
+                return z
+        # Not more - excess: where nearly all variables have one sign, that difference is nothing but rounding.
         more, less = float(z[sign * z > 0].sum()), float(z[sign * z < 0].sum())
-        kept = more - excess if abs(excess) < 0.5 * abs(more) else -less
-        return np.where(sign * z > 0, z * (kept / more), z)
+        return np.where(sign * z > 0, z * (-less / more), z)
+
+    def slack(self, z: Array) -> float:
+        """Return the infeasibility of z that rounding explains: that of sum z = 0 for a free intercept.
+
+        Parameters
+        ----------
+        z : ndarray
+            A dual vector.
+
+        Returns
+        -------
+        float
+            The largest abs(sum z) that counts as 0.
+        """
+        return rounding_error(float(np.abs(z).sum()), len(z), "float64") if self.free else 0.0
 
     def measure(self, u: Array, z: Array, *, f: Array | None = None) -> tuple[Measure, Array]:
-        """Measure how far a pair (u, z) is from the optimum.
+        """Measure how far a pair (u, z) is from the optimum, after z has become feasible.
 
-        First z becomes feasible: it is balanced for a free intercept and, for l1, scaled so that no entry of v
-        exceeds 1.
+        It is balanced for a free intercept and, for l1, scaled so that no entry of v exceeds 1.
 
         Parameters
         ----------
@@ -246,9 +282,12 @@ class LinearProblem:
         z : ndarray
             The feasible z.
         """
+        return self._measure(u, self.balance(z), self.rows.product(u) if f is None else f)
+
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds float64 is "diverged"
+    def _measure(self, u: Array, z: Array, f: Array) -> tuple[Measure, Array]:
+        """See `measure`, for a balanced z."""
         rows, reg = self.rows, self.reg
-        f = rows.product(u) if f is None else f
-        z = self.balance(z)
         v = rows.transposed(z)
         if self.penalty == "l2":
             of_u, of_v, apart, same = _regularisers(reg, u, v)
@@ -267,7 +306,7 @@ class LinearProblem:
         outside = float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
         if self.free:
             outside = max(outside, abs(float(z.sum())))
-        return Measure(primal, dual, gap, float(worst), outside, self.rounding), z
+        return Measure(primal, dual, gap, float(worst), outside, self.slack(z), self.rounding), z
 
     def measure_dual(self, u: Array, z: Array, f: Array) -> tuple[float, float, float]:
         """Return P, the gap and the violation, as `measure` computes them, where u = v and the intercept is in R.
@@ -308,20 +347,10 @@ class LinearProblem:
         Certificate
             The certificate.
         """
+        f = self.rows.product(u)
         if self.penalty == "l1":
             z = np.empty(self.rows.n)
-            loss_derivatives(self.t - self.rows.product(u), z, np.empty(self.rows.n), *self.loss_parameters)
-        measure, z = self.measure(u, z)
-        values = measure.primal, measure.dual, measure.gap, measure.violation
-        b = float(u[-1]) if self.rows.s else None
-        rounding = 8 * np.finfo("float64").eps * np.sqrt(len(z)) * float(np.abs(z).sum()) if self.free else 0.0
-        if not np.isfinite(values).all():
-            status = "diverged"
-        elif measure.infeasibility > rounding:
-            status = "infeasible"
-        else:
-            status = "optimal" if measure.reaches(tol) else "feasible"
-        gap = measure.primal, measure.dual, measure.gap
-        if status in ("diverged", "infeasible"):
-            gap = None, None, None
-        return Certificate(-measure.dual, measure.infeasibility, measure.violation, b, *gap, status, tol)
+            loss_derivatives(self.t - f, z, np.empty(self.rows.n), *self.loss_parameters)
+            z = self.balance(z)
+        # The z of a solution is balanced: the certificate is that of z as it is, and the measure of the run.
+        return self._measure(u, z, f)[0].certificate(tol, float(u[-1]) if self.rows.s else None)

@@ -63,10 +63,15 @@ def directional_derivatives(r, q, a, D, lower, upper, epsilon):
 
 
 def cholesky_solver(M: Array) -> Callable[[Array], Array]:
-    """Return the function g -> -M^-1 g of a positive semi-definite M; a singular M gets a small multiple of I added."""
+    """Return the function g -> -M^-1 g of a positive semi-definite M; a singular M gets a small multiple of I added.
+
+    If M exceeds the range of float64, the function returns NaN, which ends a run.
+    """
     diagonal = np.maximum(np.diag(M), np.finfo("float64").tiny)
     scale = 1 / np.sqrt(diagonal)
     A = M * scale[:, None] * scale
+    if not np.isfinite(A).all():
+        return lambda g: np.full(len(g), np.nan)
     extra = 0.0
     while True:
         try:

@@ -73,8 +73,8 @@ class LinearSolution:
     dual : ndarray or None
         The dual vector z (n,), or (n, k), feasible, that the certificate uses.
     stopped : str
-        Why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt` or `stalled` (no further progress at
-        float64 precision).
+        Why the run ended: `tol`, `max_iter`, `time_limit`, `callback`, `interrupt`, `stalled` (no further progress at
+        float64 precision) or `diverged` (a step exceeds float64). With `tol` the certificate is optimal.
     n_iter : int
         The number of passes over the points and of Newton steps.
     trace : dict of ndarray
@@ -115,6 +115,7 @@ def run_stages(
     stages: Sequence[Stage],
     measure: Callable[..., tuple[Measure, Array]],
     *,
+    zero: tuple[Array, Array],
     tol: float,
     max_iter: int | None,
     time_limit: float | None,
@@ -125,12 +126,16 @@ def run_stages(
 
     A stage is a name and a function of the best point so far and of the iterations left. The function returns a
     generator of (iterations, u, z[, f[, whether the stage's own criterion is met]]), to which the `Measure` of each
-    point is sent. The best point is the one with the least gap. `final` continues from a point that reaches tol; its
-    points count where neither gap nor violation grows. A run that ends before tol gives a warning.
+    point is sent. The best point is the one with the least gap. A point reaches tol if its status is "optimal", which
+    is then that of its certificate. A run that ends before gives a warning.
+
+    `final` continues from a point that reaches tol; its points count where neither gap nor violation grows. It is not
+    subject to the time limit: what a run returns at tol does not depend on the clock.
 
     Parameters
     ----------
     measure : a function of (u, z, f=) that returns the `Measure` and the feasible z.
+    zero : u = 0 and z = 0, the point of a run that finds no other whose values are finite.
 
     Returns
     -------
@@ -138,55 +143,64 @@ def run_stages(
     """
     began, infos, names, total = time.perf_counter(), [], [], 0
     best: Best | None = None
-    stopped = ended = None
+    stopped = called = None
     before = 0
     most = np.inf if max_iter is None else max_iter
 
     def evaluate(point: tuple[Any, ...]) -> tuple[Measure, tuple[Array, Array], bool, str | None]:
-        """Return the `Measure`, (u, z), whether the stage's criterion is met, and the limit or callback that stops."""
+        """Return the `Measure`, (u, z), whether the stage's criterion is met, and whether the callback stops."""
         done, u, z, *more = point
         found, z = measure(u, z, f=more[0] if more else None)
         info = Info(before + int(done), time.perf_counter() - began, -found.dual, found.violation, found.gap)
         infos.append(info)
-        late = time_limit is not None and info.seconds >= time_limit
-        return found, (u, z), all(more[1:]), "time_limit" if late else _call(callback, info)
+        return found, (u, z), all(more[1:]), _call(callback, info)
 
-    try:
-        for name, stage in stages:
-            before = total
-            names.append(name)
-            points, found, low, idle = stage(best, most - total), None, None, 0
-            while (point := _next_point(points, found)) is not None:
-                found, pair, converged, ended = evaluate(point)
+    # Steps may exceed float64. Such a point is measured and not taken, so that NumPy need not warn as well.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        try:
+            for name, stage in stages:
+                before = total
+                names.append(name)
+                if len(names) > 1 and best is None:
+                    best = measure(*zero)[0], *zero
+                points, found, low, idle = stage(best, most - total), None, None, 0
+                while (point := _next_point(points, found)) is not None:
+                    found, pair, converged, called = evaluate(point)
+                    total, status = infos[-1].iteration, found.status(tol)
+                    less = best is None or found.gap < best[0].gap
+                    if status == "optimal" or (status == "feasible" and less):
+                        best = found, *pair
+                    late = time_limit is not None and infos[-1].seconds >= time_limit
+                    end = "max_iter" if total >= most else "time_limit" if late else called
+                    stopped = "tol" if status == "optimal" and converged else end
+                    new = np.array([found.gap, found.violation, -found.dual, found.primal])
+                    better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
+                    idle, low = 0 if better else idle + 1, new if low is None else np.fmin(low, new)
+                    if stopped or idle >= STAGE_IDLE:
+                        break
+                if stopped:
+                    break
+            if stopped == "tol" and final is not None and called is None:
+                before = total
+                names.append(final[0])
+                for point in final[1](best, most - total):
+                    found, pair, _, called = evaluate(point)
+                    assert best is not None
+                    closer = found.gap <= best[0].gap and found.violation <= best[0].violation
+                    if closer and found.status(tol) == "optimal":
+                        best = found, *pair
+                    if called or infos[-1].iteration >= most:
+                        break
                 total = infos[-1].iteration
-                if best is None or found.gap < best[0].gap or found.reaches(tol):
-                    best = found, *pair
-                end = "max_iter" if total >= most else ended
-                stopped = "tol" if found.reaches(tol) and converged else end
-                new = np.array([found.gap, found.violation, -found.dual, found.primal])
-                better = low is None or (new < low - np.abs(low) * (1e-3, 1e-3, 1e-15, 1e-15)).any()
-                idle, low = 0 if better else idle + 1, new if low is None else np.fmin(low, new)
-                if stopped or idle >= STAGE_IDLE:
-                    break
-            if stopped:
-                break
-        if stopped == "tol" and final is not None and ended is None:
-            before = total
-            names.append(final[0])
-            for point in final[1](best, most - total):
-                found, pair, _, ended = evaluate(point)
-                assert best is not None
-                if found.gap <= best[0].gap and found.violation <= best[0].violation:
-                    best = found, *pair
-                if ended or infos[-1].iteration >= most:
-                    break
-            total = infos[-1].iteration
-    except KeyboardInterrupt:
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            stopped = stopped or "interrupt"
         if best is None:
-            raise
-        stopped = stopped or "interrupt"
-    assert best is not None
-    stopped = stopped or "stalled"
+            best = measure(*zero)[0], *zero
+    # No finite point at all, or none after it: the next one is not.
+    exceeds = not infos or not np.isfinite(infos[-1].gap)
+    stopped = stopped or ("diverged" if exceeds else "stalled")
     if stopped != "tol":
         last = best[0]
         relative = last.gap / last.primal if last.primal > 0 else np.inf
@@ -256,7 +270,7 @@ def solve_linear(
     max_iter : int, optional
         The limit on passes and Newton steps.
     time_limit : float, optional
-        The limit in seconds, checked between passes.
+        The limit in seconds, checked between passes until tol is reached.
     callback : callable, optional
         A function of an `Info`; a true return value stops the run.
     start : LinearSolution or array_like, optional
@@ -286,12 +300,15 @@ def solve_linear(
         raise ValueError(f"epsilon must be at least 0, got {epsilon!r}.")
     rows = as_rows(X, s)
     targets, costs = _check_targets(y, rows.n, signs=loss.endswith("hinge")), check_C(C, rows.n)
+    if not loss.endswith("hinge"):
+        _check_loss(targets, costs, float(epsilon), 2 if loss.startswith("squared") else 1)
     free = bool(intercept) and not penalize_intercept
     problem = LinearProblem(rows, targets, costs, loss=loss, penalty=penalty, epsilon=epsilon, free=free)
     u, z = _start(problem, start)
     (_, u, z), stopped, n_iter, trace, algorithm = run_stages(
         _stages(problem, u, z, tol, count(seed, "seed")),
         problem.measure,
+        zero=(np.zeros(rows.d + 1), np.zeros(rows.n)),
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,
@@ -393,16 +410,33 @@ def as_rows(X: Any, s: float) -> Rows:
 def _check_targets(y: ArrayLike, n: int, *, signs: bool) -> Array:
     """Return the targets, or labels -1 and +1, one per point; raise for others."""
     targets = np.asarray(y, dtype="float64")
-    if targets.shape != (n,) or not np.isfinite(targets).all():
+    if targets.shape != (n,):
         raise ValueError(f"y must be {n} finite numbers, one per point, got the shape {targets.shape}.")
+    if not np.isfinite(targets).all():
+        raise ValueError("y must be finite, got a target that is infinite or not a number.")
     if signs and not np.isin(targets, (-1.0, 1.0)).all():
         raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
     return targets
 
 
 def check_C(C: ArrayLike, n: int) -> Array:
-    """Return C, a number or one per point; raise if it is negative, infinite or 0 for all points."""
+    """Return C, a number or one per point; raise if one is negative or out of the range of float64, or if all are 0."""
     costs = np.asarray(C, dtype="float64")
     if costs.shape not in ((), (n,)) or not (np.isfinite(costs).all() and (costs >= 0).all() and (costs > 0).any()):
         raise ValueError(f"C must be a positive number, or {n} numbers of at least 0 and not all 0.")
+    least, most, tiny = float(costs[costs > 0].min()), float(costs.max()), float(np.finfo("float64").tiny)
+    if least < tiny:  # 1 / C, the curvature of a squared loss in the dual, is infinite
+        raise ValueError(f"C, times the weight of a point, must be at least {tiny:.2g}, got {least:.2g}. Raise C.")
+    if most > np.finfo("float64").max / (2 * n):
+        raise ValueError(f"C, times the weight of a point, is {most:.2g}: {n} losses exceed float64. It must be less.")
     return costs
+
+
+def _check_loss(t: Array, C: Array, epsilon: float, power: int) -> None:
+    """Raise if the loss of the targets at w = 0 is beyond float64."""
+    with np.errstate(over="ignore"):
+        sizes = np.abs(t)
+        total = float(np.sum(C * np.maximum(sizes - epsilon, 0.0) ** power)), float(sizes.sum())
+    if not np.isfinite(total).all():
+        found = f"y has targets of up to {sizes.max():.3g}, and C is up to {np.max(C):.3g}"
+        raise ValueError(f"{found}: the loss at w = 0 exceeds the range of float64. Scale the targets or lower C.")

@@ -47,8 +47,8 @@ class LibsvmModelText:
     total_sv: Any = None
     rho: list[float] = field(default_factory=list)
     label: list[int] = field(default_factory=list)
-    probA: list[float] = field(default_factory=list)  # noqa: N815
-    probB: list[float] = field(default_factory=list)  # noqa: N815
+    probA: list[float] = field(default_factory=list)
+    probB: list[float] = field(default_factory=list)
     prob_density_marks: list[float] = field(default_factory=list)
     nr_sv: list[int] = field(default_factory=list)
     coef: Any = None  # an array (total_sv, nr_class - 1)
