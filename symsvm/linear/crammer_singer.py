@@ -102,7 +102,7 @@ def _combine(flat, dense, s, Z, U):
 
 @njit(**LOOP)
 def _assess(F, e, y, C, Z):
-    """Return sum C_i max(...), sum e z, the gap as a sum of its terms, and the largest violation; e = 0 if F has e_im."""
+    """Return sum C_i max(...), sum e z, the gap as a sum of terms, and the largest violation; e = 0 if F has e_im."""
     n, k = Z.shape
     loss = linear = gap = worst = 0.0
     for i in range(n):
