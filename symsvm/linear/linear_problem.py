@@ -121,7 +121,7 @@ class Measure:
     rounding: float = 0.0  # a P of this size is 0 but for the rounding of residuals
 
     def reaches(self, tol: float) -> bool:
-        """Whether the violation and the gap, relative to P, are at most tol; P = 0 has no relative gap."""
+        """Whether the violation and the gap, relative to P, are at most tol; P = 0 has no relative gap and is least."""
         return self.violation <= tol and (self.gap <= tol * self.primal or self.primal <= self.rounding)
 
     def status(self, tol: float) -> str:

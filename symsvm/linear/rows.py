@@ -306,9 +306,10 @@ class Rows:
             raise ValueError(f"X must be (points, features) with at least one of each, got the shape {points.shape}.")
         self.X = points
         self.n, self.d = points.shape
-        most = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))  # NaN if there is one
-        if not np.isfinite(most) or np.isnan(values.min(initial=0.0)):
+        low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))  # NaN if there is one
+        if not np.isfinite([low, high]).all():
             raise ValueError("X must be finite, got an entry that is infinite or not a number.")
+        most = max(-low, high)
         if most > np.sqrt(np.finfo("float64").max / (self.d + 1)):
             raise ValueError(
                 f"X has entries of up to {most:.3g}, whose squares exceed the range of float64. Scale the features."
