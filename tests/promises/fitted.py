@@ -58,9 +58,9 @@ def _matrix(case, data, model, rows, columns=None):
     return K, size
 
 
-def _snapped(z, bound):
-    """z with what is at its bound but for the rounding of a division."""
-    return np.where(np.abs(z - bound) <= 4 * extended.EPS * np.abs(bound), bound, z)
+def _snapped(z, bound, terms=1):
+    """z with what is at its bound but for the rounding of a division, by a sum of so many terms."""
+    return np.where(np.abs(z - bound) <= 4 * terms * extended.EPS * np.abs(bound), bound, z)
 
 
 def _classifier_problems(case, data, model):
@@ -104,7 +104,7 @@ def _classifier_dual(case, model, K, size, y, weight, z):
     bound, half = y * weight, as_long(nu) * as_long(weight).sum() / 2
     scale = half / max(as_long(z)[y > 0].sum(), np.finfo(np.longdouble).tiny)  # it was divided by rho
     dual = _boxed(K, size, np.zeros(n), bound, np.where(y > 0, 0, 1), (half, -half))
-    return dual, _snapped(as_long(z) * scale, bound)
+    return dual, _snapped(as_long(z) * scale, bound, n)
 
 
 def _boxed(K, size, p, bound, group, totals):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
@@ -45,6 +46,9 @@ def replayed(cases, **environment):
     import os
     import subprocess
 
+    import symsvm
+
+    environment["PYTHONPATH"] = str(Path(symsvm.__file__).parent.parent)  # this package, wherever it is installed
     run = subprocess.run(
         [sys.executable, __file__],
         input=as_json(cases),
