@@ -34,10 +34,13 @@ def compare(case, data, outcome, figures):
         rounding = np.asarray(rounding, "float64") + np.finfo(values.dtype).tiny
     inside = np.abs(true) + rounding < np.finfo(values.dtype).max / 1e6
     apart = np.abs(values - true)[inside]
-    figures.note("difference / rounding", (apart / rounding[inside]).max(initial=0), case)
-    at = np.argmax(apart / rounding[inside]) if len(apart) else 0
-    found = f"{values[inside][at]:.10g}, truly {true[inside][at]:.10g}" if len(apart) else ""
-    demand((apart <= rounding[inside]).all(), f"decision value {found} (rounding {rounding[inside][at]:.1g})")
+    if not len(apart):
+        return
+    share = apart / rounding[inside]
+    figures.note("difference / rounding", share.max(), case)
+    at = int(np.argmax(share))
+    found = f"{values[inside][at]:.10g}, truly {true[inside][at]:.10g} (rounding {rounding[inside][at]:.1g})"
+    demand(share[at] <= 1, f"decision value {found}")
 
 
 PROMISE = Promise(
