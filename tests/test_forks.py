@@ -92,14 +92,14 @@ def busy():
 
 
 def test_a_lock_that_another_thread_holds_is_free_in_the_child(busy):
-    lock = forks.Lock()
+    lock = forks.fork_safe_lock()
     busy(lock)
     assert not lock.acquire(blocking=False)
     assert in_child(lambda: lock.acquire(timeout=60))
 
 
 def test_a_lock_that_the_forking_thread_holds_stays_its_own():
-    lock = forks.Lock()
+    lock = forks.fork_safe_lock()
 
     def release():
         lock.release()
@@ -113,7 +113,7 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own():
 
 def test_a_fork_waits_for_the_end_of_a_compilation(monkeypatch):
     """A graph that another thread compiles would be half compiled in the child."""
-    lock, state, began = forks.Lock(), ["before"], threading.Event()
+    lock, state, began = forks.fork_safe_lock(), ["before"], threading.Event()
     monkeypatch.setattr(forks, "_HELD", [lock])
 
     def compile_slowly():
@@ -132,7 +132,7 @@ def test_a_fork_waits_for_the_end_of_a_compilation(monkeypatch):
 
 
 def test_a_fork_does_not_wait_for_ever(monkeypatch, busy):
-    lock = forks.Lock()
+    lock = forks.fork_safe_lock()
     monkeypatch.setattr(forks, "_HELD", [lock])
     monkeypatch.setattr(forks, "_PATIENCE", 0.1)
     busy(lock)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from symsvm._lib.forks import Lock, call_after_fork
+from symsvm._lib.forks import call_after_fork, fork_safe_lock
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
@@ -20,7 +20,7 @@ __all__ = ["SingleThreadedBlas", "row_products"]
 class SingleThreadedBlas:
     """One thread for BLAS while any run is under way; the last run to end restores what the first one found."""
 
-    lock, limits = Lock(), None
+    lock, limits = fork_safe_lock(), None
     runs: ClassVar[list[int]] = []  # the threads of the runs under way
 
     def __enter__(self):

@@ -5,7 +5,7 @@ would end or stop the child:
 
 - the threads of OpenMP, which the child does not have: GNU OpenMP waits for them forever, and Numba ends the child
   before that happens. They are released before a fork; parent and child start new ones.
-- a lock that another thread held (`Lock`): nobody releases it in the child. The child gets a new one.
+- a lock that another thread held: nobody releases it in the child. `fork_safe_lock` makes locks that are free there.
 - a compilation in another thread, which is half done in the child for ever. A fork waits for its end, for at most a
   minute.
 
@@ -21,50 +21,31 @@ from typing import Any
 
 from symsvm._lib.compat import numba_compiler_lock, release_openmp_threads, restart_openmp_threads
 
-__all__ = ["Lock", "call_after_fork", "check_threads", "hold_during_fork"]
+__all__ = ["call_after_fork", "check_threads", "fork_safe_lock", "hold_during_fork"]
 
 # The seconds that a fork waits for another thread to finish compiling.
 _PATIENCE = 60.0
 
-_LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
+_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
 _HELD: list[Any] = []  # locks that a fork takes, in the order of this list, and those that it has taken
 _TAKEN: list[Any] = []
 _CALLS: list[Any] = []
 _STATE = {"threads are lost": False}
 
 
-class Lock:
-    """A reentrant lock that is free in the child of a fork, unless the thread that forked holds it.
+def fork_safe_lock() -> Any:
+    """Return a reentrant lock that is free in the child of a fork, unless the thread that forked holds it.
 
-    >>> lock = Lock()
+    It is an RLock, and no class around one: an interrupt may come after the line in which such a class takes its lock,
+    and before the block that releases it.
+
+    >>> lock = fork_safe_lock()
     >>> with lock, lock:
     ...     pass
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        _LOCKS.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; see `threading.Lock.acquire`."""
-        return self._lock.acquire(blocking, timeout)
-
-    def release(self) -> None:
-        """Release the lock."""
-        self._lock.release()
-
-    def renew(self) -> None:
-        """Replace a lock that a thread of the parent holds."""
-        if self._lock.acquire(blocking=False):  # free, or held by this thread
-            self._lock.release()
-        else:
-            self._lock = threading.RLock()
+    lock = threading.RLock()
+    _LOCKS.add(lock)
+    return lock
 
 
 def hold_during_fork(lock: Any) -> None:
@@ -123,7 +104,8 @@ def _in_parent() -> None:
 def _in_child() -> None:
     _release()
     for lock in list(_LOCKS):
-        lock.renew()
+        if not lock._is_owned():
+            lock._at_fork_reinit()
     if not _STATE["threads are lost"]:
         _STATE["threads are lost"] = not restart_openmp_threads()
     for function in _CALLS:

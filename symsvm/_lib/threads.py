@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numba
 
-from symsvm._lib.forks import Lock, check_threads
+from symsvm._lib.forks import check_threads, fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["exclusive", "single_core"]
 
-_LOCK = Lock()
+_LOCK = fork_safe_lock()
 
 
 def exclusive(loop: Callable) -> Callable:

@@ -23,7 +23,7 @@ from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm._lib.code_cache import prepare_directories
 from symsvm._lib.compat import jax_mode, numba_mode
-from symsvm._lib.forks import Lock, call_after_fork, hold_during_fork
+from symsvm._lib.forks import call_after_fork, fork_safe_lock, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
@@ -122,7 +122,7 @@ class Compiled:
 # The compiled functions and their locks, by structure. PyTensor changes settings of the process while it rewrites
 # graphs: whatever rewrites or compiles takes the lock `COMPILING`.
 _COMPILED: dict[tuple, tuple[Any, Any]] = {}
-COMPILING = Lock()
+COMPILING = fork_safe_lock()
 hold_during_fork(COMPILING)
 
 
@@ -172,7 +172,7 @@ def function(
             graphs = lift(graphs) if memory is None else lift(graphs, memory)
             compiled = _compile(fresh, graphs, mode)
             compiled.trust_input = trust_input
-            _COMPILED[key] = compiled, Lock()
+            _COMPILED[key] = compiled, fork_safe_lock()
         compiled, lock = _COMPILED[key]
     return Compiled(compiled, lock, [number.data for number in numbers], shared, single)
 

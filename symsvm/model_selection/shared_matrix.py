@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symsvm._lib.forks import Lock
+from symsvm._lib.forks import fork_safe_lock
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.evaluation.symmetry import check_symmetric
@@ -23,7 +23,7 @@ _EXACT_POINTS = 256
 # Rows that are computed together.
 _ROWS = 256
 # Two threads must not call one compiled function of PyTensor at the same time.
-_COMPUTING = Lock()
+_COMPUTING = fork_safe_lock()
 
 
 def gram_bytes(m: int) -> int:

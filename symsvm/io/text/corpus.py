@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from symsvm._lib.forks import Lock
+from symsvm._lib.forks import fork_safe_lock
 from symsvm.io.data.byte_streams import ByteSource, check_expansion
 from symsvm.io.data.csv_data import delimiter_for
 from symsvm.io.file_errors import DataError, one_line
@@ -41,7 +41,7 @@ __all__ = ["Corpora", "Corpus", "decode", "read"]
 _MAX_TEXT_BYTES = 1 << 26  # of a text or a line
 _MAX_TOTAL_BYTES = 1 << 32  # of all texts
 _READ_BYTES = 1 << 20  # of a table, at once
-_FIELD_SIZE_LOCK = Lock()
+_FIELD_SIZE_LOCK = fork_safe_lock()
 _TRAIN_OR_TEST = re.compile(r"(?:.*[-_. ])?(train|test)", flags=re.IGNORECASE)
 
 
