@@ -10,7 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from symsvm._lib import forks
+from symsvm._lib import blas, forks
 from symsvm._lib.blas import SingleThreadedBlas
 from symsvm.compiler.functions import function
 
@@ -140,10 +140,10 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch, busy):
 
 
 def test_the_child_is_not_left_with_one_thread_for_blas(busy):
-    from threadpoolctl import threadpool_info
-
     def threads():
-        return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+        return {
+            pool["filepath"]: pool["num_threads"] for pool in blas._controller().info() if pool["user_api"] == "blas"
+        }
 
     np.ones((2, 2)) @ np.ones((2, 2))
     before = threads()

@@ -301,7 +301,7 @@ def test_bad_objectives_say_what_is_wrong():
     ]:
         with pytest.raises(TypeError, match=message):
             program.run([1.0], **arguments)
-    with pytest.raises(TypeError, match="solver must be a solver such as"):
+    with pytest.raises(TypeError, match="or a solver such as"):
         compile(objective, 3)
     with pytest.raises(ValueError, match="solver must be one of .*, got 'pg'"):
         compile(objective, "pg")
