@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from symsvm._lib.validation import choice, number
-from symsvm.compiler.functions import COMPILING
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
-from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram
+from symsvm.solvers.decomposition.dual_program import DualProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     KernelLike: TypeAlias = KernelName | Kernel | Callable[..., ArrayLike]
 
 __all__ = ["KernelEstimator"]
-
-# The compiled duals, by the class of the estimator and by what the graphs depend on.
-_COMPILED: dict[Any, DualProgram] = {}
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 
@@ -187,10 +183,7 @@ class KernelEstimator(BaseSVM):
         """The program of the dual in symbols; estimators whose duals have the same structure share it."""
         kernel = self.add_intercept(self.kernel_ if self.kernel_ is not None else Linear())
         key = type(self), self.intercept_mode, kernel.key
-        with COMPILING:
-            if key not in _COMPILED:
-                _COMPILED[key] = DualProgram(self._dual(kernel), Decomposition())
-            return _COMPILED[key]
+        return DualProgram.shared(key, lambda: self._dual(kernel))
 
     def _dual(self, kernel: Kernel) -> Objective:
         """The dual problem in symbols."""
