@@ -10,8 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from symsvm._lib import blas, forks
-from symsvm._lib.blas import SingleThreadedBlas
+from symsvm._lib import forks
 from symsvm.compiler.functions import function
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -139,23 +138,42 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch, busy):
     assert in_child(lambda: lock.acquire(timeout=60))
 
 
-def test_the_child_is_not_left_with_one_thread_for_blas(busy):
-    def threads():
-        return {
-            pool["filepath"]: pool["num_threads"] for pool in blas._controller().info() if pool["user_api"] == "blas"
-        }
+BLAS = """
+import os, threading
+import numpy as np
+from symsvm._lib.blas import SingleThreadedBlas, _controller
 
-    np.ones((2, 2)) @ np.ones((2, 2))
-    before = threads()
-    busy(SingleThreadedBlas())
-    assert set(threads().values()) == {1}
-    assert in_child(threads) == before
+def threads():
+    return {pool["filepath"]: pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"}
 
-    def run():
-        with SingleThreadedBlas():
-            return set(threads().values())
+def in_child(check):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if check() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
-    assert in_child(run) == {1}
+def restricted():
+    with SingleThreadedBlas():
+        return set(threads().values()) == {1}
+
+def run():
+    with SingleThreadedBlas():
+        began.set()
+        over.wait()
+
+before, began, over = threads(), threading.Event(), threading.Event()
+threading.Thread(target=run).start()
+began.wait()
+assert set(threads().values()) == {1}
+assert in_child(lambda: threads() == before)
+assert in_child(restricted)
+over.set()
+"""
+
+
+def test_the_child_is_not_left_with_one_thread_for_blas():
+    """In a process of its own, where nothing else changes the threads of BLAS."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", BLAS], check=True)
 
 
 def test_threads_that_cannot_be_released_raise_a_sentence_before_a_loop_hangs(monkeypatch):

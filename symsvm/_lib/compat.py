@@ -50,6 +50,7 @@ __all__ = [
     "register_jax",
     "register_numba",
     "release_openmp_threads",
+    "renew_lock",
     "replace_base_compiledir",
     "replace_function_cache",
     "restart_openmp_threads",
@@ -290,6 +291,12 @@ def numba_compiler_lock() -> Any:
     """Return the lock that Numba holds while it compiles, or None if Numba is not loaded or has no such lock."""
     module = sys.modules.get("numba.core.compiler_lock")
     return getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
+
+
+def renew_lock(lock: Any) -> None:
+    """Free an RLock in the child of a fork, unless its thread holds it: the threads of the parent are not there."""
+    if not lock._is_owned():
+        lock._at_fork_reinit()
 
 
 def release_openmp_threads() -> bool:

@@ -19,7 +19,7 @@ import threading
 import weakref
 from typing import Any
 
-from symsvm._lib.compat import numba_compiler_lock, release_openmp_threads, restart_openmp_threads
+from symsvm._lib.compat import numba_compiler_lock, release_openmp_threads, renew_lock, restart_openmp_threads
 
 __all__ = ["call_after_fork", "check_threads", "fork_safe_lock", "hold_during_fork"]
 
@@ -104,8 +104,7 @@ def _in_parent() -> None:
 def _in_child() -> None:
     _release()
     for lock in list(_LOCKS):
-        if not lock._is_owned():
-            lock._at_fork_reinit()
+        renew_lock(lock)
     if not _STATE["threads are lost"]:
         _STATE["threads are lost"] = not restart_openmp_threads()
     for function in _CALLS:
