@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
-from symsvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, OneClassSVM, QuadraticProgram, pair_kernel
+from symsvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, QuadraticProgram, load, pair_kernel, save
 from symsvm.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 
 RNG = np.random.default_rng(0)
@@ -119,6 +119,18 @@ def test_decision_values_of_points_in_float32_are_float64():
     model = OneClassSVM(gamma=0.3).fit(X.astype("float32"))
     exact = model.decision_function(X.astype("float32").astype("float64"))
     np.testing.assert_allclose(model.decision_function(X.astype("float32")), exact, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("model", [SVR(), NuSVR(), LinearSVR()], ids=lambda model: type(model).__name__)
+def test_targets_of_none_are_refused(model):
+    with pytest.raises(ValueError, match="y must be finite"):
+        model.fit(X, [None] * len(X))
+
+
+def test_a_large_intercept_is_saved_and_loaded(tmp_path):
+    model = SVR(kernel="linear", C=1e-3).fit(1e-150 * X, 1e160 * Y)
+    save(model, tmp_path / "model.symsvm")
+    assert load(tmp_path / "model.symsvm").intercept_ == model.intercept_
 
 
 MODELS = {

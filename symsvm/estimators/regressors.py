@@ -48,6 +48,8 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
             The fitted estimator.
         """
         points, targets = self.check_points(X, y, y_numeric=True)
+        if not np.isfinite(targets.astype("float64")).all():  # None is NaN now
+            raise ValueError("y must be finite, got a target that is infinite or not a number.")
         solution = self._fit_one(points, targets, sample_weight)
         self.intercept_ = np.array([self._offset(solution)])
         return self
