@@ -22,6 +22,8 @@ _POINTS, _MOST = 8, 10**7
 _STATUSES = ("optimal", "stationary", "feasible", "infeasible", "diverged", "unknown")
 # The share by which two numbers may differ that a fit computed from each other.
 _ROUNDING = 1e-6
+# Of an intercept: a sum with other terms is finite.
+_LARGEST = 1e300
 
 
 def _require(condition: object, message: str) -> None:
@@ -37,7 +39,7 @@ def _has_finite_square(*arrays: Any) -> bool:
 
 def check_answers(model: Any) -> None:
     """Raise a ValueError unless |w|^2 and the values at some of a machine's own support vectors are finite."""
-    _require(np.isfinite(model.intercept_).all(), "intercept_ is too large for decision values")
+    _require((np.abs(model.intercept_) <= _LARGEST).all(), "intercept_ is too large for decision values")
     if not hasattr(model, "support_"):
         _require(_has_finite_square(model.coef_), "coef_ is too large for decision values")
         return
