@@ -89,7 +89,7 @@ class Compiled:
     ----------
     function : pytensor Function
         The function of the arguments, the numbers and the values of the shared variables.
-    lock : Lock
+    lock : RLock
         The lock of that function.
     numbers : list of ndarray
         The numbers.
