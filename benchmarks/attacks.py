@@ -143,9 +143,9 @@ async def asking(port, questions, tally, first=0, pause=0.02):
 
 
 @contextlib.asynccontextmanager
-async def kept_busy(port, questions, tally, clients=8):
-    """Clients that ask and check while the context lasts."""
-    tasks = [asyncio.create_task(asking(port, questions, tally, 100 * i)) for i in range(clients)]
+async def in_background(*coroutines):
+    """Run coroutines while the context lasts; none may end before it."""
+    tasks = [asyncio.create_task(one) for one in coroutines]
     try:
         yield
     finally:
@@ -154,7 +154,12 @@ async def kept_busy(port, questions, tally, clients=8):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if ended:
-            raise RuntimeError(f"a client ended: {ended[0].exception()!r}")
+            raise RuntimeError(f"a task ended: {ended[0].exception()!r}")
+
+
+def kept_busy(port, questions, tally, clients=8):
+    """Clients that ask and check while the context lasts."""
+    return in_background(*(asking(port, questions, tally, 100 * i) for i in range(clients)))
 
 
 # ---- attacks

@@ -37,6 +37,7 @@ from attacks import (
     connect,
     exchange,
     hostile_bodies,
+    in_background,
     kept_busy,
     metric,
     post,
@@ -158,21 +159,6 @@ async def replacing(path, wholes, pause, found):
                 os.replace(new, path)
                 found["done"] += 1
                 await asyncio.sleep(pause)
-
-
-@contextlib.asynccontextmanager
-async def in_background(*coroutines):
-    """Run coroutines while the context lasts."""
-    tasks = [asyncio.create_task(one) for one in coroutines]
-    try:
-        yield
-    finally:
-        ended = [task for task in tasks if task.done()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if ended:
-            raise RuntimeError(f"a task ended: {ended[0].exception()!r}")
 
 
 async def reload(table, service, questions, path, wholes, seconds):
