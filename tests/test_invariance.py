@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, QuadraticProgram, load, pair_kernel, save
 from symsvm.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
+from symsvm.objectives.certificate import level
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -125,6 +126,26 @@ def test_decision_values_of_points_in_float32_are_float64():
 def test_targets_of_none_are_refused(model):
     with pytest.raises(ValueError, match="y must be finite"):
         model.fit(X, [None] * len(X))
+
+
+@pytest.mark.parametrize("model", [SVR(), NuSVR()], ids=repr)
+def test_targets_at_the_end_of_float64_are_refused(model):
+    with pytest.raises(ValueError, match=r"y must be at most 1e\+300 in size, got 1e\+308"):
+        model.fit(np.arange(3.0)[:, None], [1e308, -1e308, 1e308])
+
+
+def test_b_of_gradients_at_the_end_of_float64():
+    F, all_of_them = np.array([-1.5e308, 1.5e308, 1.5e308, 1e308]), np.ones(4, dtype=bool)
+    assert level(F, all_of_them, -1.5e308, 1.5e308, np.ones(4)) == pytest.approx(0.625e308, rel=1e-14)
+
+
+def test_a_model_of_large_decision_values_is_saved_and_loaded(tmp_path):
+    points = np.array([[2.1e79, 2e81], [-1.8e81, 2e81], [2.2e81, 2e81]])
+    model = OneClassSVM(kernel="linear", nu=0.3).fit(points)
+    assert np.abs(model.decision_function(points)).max() > 1e154
+    save(model, tmp_path / "model.symsvm")
+    loaded = load(tmp_path / "model.symsvm")
+    assert np.array_equal(loaded.decision_function(points), model.decision_function(points))
 
 
 def test_a_large_intercept_is_saved_and_loaded(tmp_path):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SVR", "NuSVR"]
 
+# Of a target: sums with other terms are finite.
+_LARGEST = 1e300
+
 
 class _KernelRegressor(RegressorMixin, KernelEstimator):
     """A regressor: one problem, with two variables for each point."""
@@ -50,6 +53,11 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
         points, targets = self.check_points(X, y, y_numeric=True)
         if not np.isfinite(targets.astype("float64")).all():  # None is NaN now
             raise ValueError("y must be finite, got a target that is infinite or not a number.")
+        largest = float(np.abs(targets.astype("float64")).max(initial=0.0))
+        if largest > _LARGEST:
+            raise ValueError(
+                f"y must be at most {_LARGEST:g} in size, got {largest:g}: divide the targets by a number."
+            )
         solution = self._fit_one(points, targets, sample_weight)
         self.intercept_ = np.array([self._offset(solution)])
         return self

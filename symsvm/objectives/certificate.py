@@ -195,9 +195,11 @@ def level(F: Array, members: Array, least: float, most: float, weight: Array) ->
         return float(sum(ends) / len(ends)) if ends else 0.0
     inside = members & (F >= least) & (F <= most)
     w = weight[inside] / max(float(weight[inside].max()), np.finfo("float64").tiny)
+    # A power of two, so that the largest values of F have a finite sum; of ordinary ones it is 1.
+    unit = 2.0 ** max(0, math.frexp(max(-least, most))[1] - 900)
     # Sums that are rounded once do not depend on the order.
-    total, shift = math.fsum(w), least / 2 + most / 2
-    return shift + math.fsum(w * (F[inside] - shift)) / total if total > 0 else shift
+    total, shift = math.fsum(w), least / 2 / unit + most / 2 / unit
+    return unit * (shift + math.fsum(w * (F[inside] / unit - shift)) / total if total > 0 else shift)
 
 
 def _room(lower: Any, upper: Any, n: int) -> Array:
