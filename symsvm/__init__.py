@@ -18,6 +18,7 @@ _NAMES = {
     "estimators": ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"),
     "evaluation.spectrum": ("mercer",),
     "explanation": ("explain",),
+    "implicit": ("argmin",),
     "inspection.contributions": ("contributions",),
     "io.models": ("load", "save"),
     "kernels": (

@@ -23,6 +23,7 @@ ORDER = (
     "compiler",
     "evaluation",
     "solvers",
+    "implicit",
     "linear",
     "paper",
     "explanation",

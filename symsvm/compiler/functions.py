@@ -35,7 +35,18 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Graph
 
-__all__ = ["COMPILING", "MODES", "Compiled", "function", "grad", "hoist", "mode_key", "resolve_mode", "value_and_grad"]
+__all__ = [
+    "COMPILING",
+    "MODES",
+    "Compiled",
+    "add_jax_conversions",
+    "function",
+    "grad",
+    "hoist",
+    "mode_key",
+    "resolve_mode",
+    "value_and_grad",
+]
 
 MODES = {
     "NUMBA": "Numba, the default: multi-core CPU, compiled functions are cached on disk",
@@ -247,13 +258,24 @@ def _check_devices():
         ) from error
 
 
+# The modules that convert symsvm's Ops to JAX, which is loaded with the first of them.
+_JAX_CONVERSIONS = ["symsvm.compiler.ops.jax_dispatch"]
+
+
+def add_jax_conversions(module: str) -> None:
+    """Name a module that converts further Ops to JAX; it is imported before a graph is compiled for JAX."""
+    _JAX_CONVERSIONS.append(module)
+    _prepare_jax.cache_clear()
+
+
 @functools.cache
 def _prepare_jax():
     """Register the conversions to JAX, and cache on disk what XLA compiles."""
     import jax
 
     prepare_directories()
-    importlib.import_module("symsvm.compiler.ops.jax_dispatch")
+    for module in _JAX_CONVERSIONS:
+        importlib.import_module(module)
     if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
         jax.config.update("jax_compilation_cache_dir", str(config.base_compiledir / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
