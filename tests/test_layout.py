@@ -37,8 +37,10 @@ ORDER = (
     "comparison",
     "data",
     "files",
+    "jax",
     "plot",
     "text",
+    "torch",
     "tuning",
 )
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad, grad
+from pytensor.gradient import disconnected_grad, grad, grad_undefined
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
@@ -269,12 +269,14 @@ class KernelMatvec(_PairOp):
         (*data, q), (g,) = inputs, cotangents
         q2, g2 = (q, g) if q.ndim == 2 else (q[:, None], g[:, None])
         channels, u, v, theta, _ = self.split(inputs)
-        if any("csr" in storage for storage in self.storage):
-            raise NotImplementedError("KernelMatvec of sparse points has no gradient: pass the points as dense arrays.")
         p, r, c = len(channels), len(u), len(v)
-        gradients = []
-        for index, (A, B, weights) in enumerate(channels):
-            gradients += self._by_channel(index, A, B, weights, data, g2, q2)
+        if any("csr" in storage for storage in self.storage):
+            rest = len(data) - r - c - len(theta)
+            gradients = [_by_sparse_points(k, x, self) for k, x in enumerate(data[:rest])]
+        else:
+            gradients = []
+            for index, (A, B, weights) in enumerate(channels):
+                gradients += self._by_channel(index, A, B, weights, data, g2, q2)
         for i, x in enumerate([*u, *v, *theta]):
             de = self.epilogue.grad(p + i)
             if de is None:
@@ -323,12 +325,19 @@ class KernelMatvec(_PairOp):
         return sum(len(h.inputs) for h in self.hs)
 
     def _with(self, epilogue):
-        return type(self)(epilogue, self.hs, self.n_rows, self.n_columns, self.n_numbers)
+        return type(self)(epilogue, self.hs, self.n_rows, self.n_columns, self.n_numbers, self.storage)
 
     def transposed(self, data, q):
         """Return the graph of sum_i K_ij q_i."""
         op, data = _transpose(self, data)
         return op(*data, q)
+
+
+def _by_sparse_points(k, x, op):
+    """Return the gradient by input k of a channel of sparse points: there is none by their entries."""
+    if x.dtype.startswith("int"):
+        return x.zeros_like(dtype="float64")
+    return grad_undefined(op, k, x, "sparse points have no gradient: pass them as dense arrays.")
 
 
 def _transpose(op, data, **props):
@@ -337,8 +346,14 @@ def _transpose(op, data, **props):
     hs = [h.permuted([1, 0, *range(2, len(h.inputs))]) for h in op.hs]
     p, r, c, t = len(hs), op.n_rows, op.n_columns, op.n_numbers
     order = [*range(p), *range(p + r, p + r + c), *range(p, p + r), *range(p + r + c, p + r + c + t)]
-    swapped = type(op)(op.epilogue.permuted(order), hs, c, r, t, **props)
-    return swapped, [*(x for A, B, w in channels for x in (B, A, *w)), *v, *u, *theta]
+    storage = [(right, left) for left, right in op.storage]
+    swapped = type(op)(op.epilogue.permuted(order), hs, c, r, t, storage, **props)
+    sides = [
+        ((B,) if right == "dense" else B, (A,) if left == "dense" else A)
+        for (A, B, _), (left, right) in zip(channels, op.storage, strict=True)
+    ]
+    data = [x for (B, A), (*_, w) in zip(sides, channels, strict=True) for x in (*B, *A, *w)]
+    return swapped, [*data, *v, *u, *theta]
 
 
 class KernelFeatures(_PairOp):
