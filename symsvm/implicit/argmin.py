@@ -17,6 +17,7 @@ q_i is the sum of c_i v_i over the parts of v, and Q_i that of c_i u_i.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +221,6 @@ class Argmin(Op):
         self.program = DualProgram(self.objective, Decomposition())
         self.adjoint = AdjointSolve(self)
         self.last: Solution | None = None
-        self._problem: Any = None, None
-        self._terms: Any = None
 
     def __eq__(self, other):
         return self is other
@@ -300,30 +299,36 @@ class Argmin(Op):
             pt.zeros_like(x) if isinstance(g.type, DisconnectedType) else g
             for x, g in zip((v, b), cotangents[:2], strict=True)
         )
-        found = [disconnected_grad(x) for x in self.adjoint(*inputs, v, F, gv, gb)]
-        arguments, total = self._sum()
-        swaps = dict(zip((*self.inputs, *arguments), (*inputs, disconnected_grad(v), *found), strict=True))
-        (total,) = clone_replace([total], swaps, rebuild_strict=False)
-        smooth = [x for x in inputs if x.dtype.startswith("float")]
-        gradients = dict(zip(smooth, differentiate(total, smooth, disconnected_inputs="ignore"), strict=True))
-        return [gradients[x] if x in gradients else x.zeros_like(dtype="float64") for x in inputs]
+        found = self.adjoint(*inputs, v, F, gv, gb)
+        arguments, gradients = self._gradients
+        swaps = dict(zip((*self.inputs, *arguments), (*inputs, v, *found), strict=True))
+        # The adjoint stays connected: a second derivative is refused there, and never wrong.
+        gradients = clone_replace(gradients, swaps, rebuild_strict=False)
+        smooth = iter(gradients)
+        return [next(smooth) if _is_float(x) else x.zeros_like(dtype="float64") for x in inputs]
 
-    def _sum(self):
-        """The sum whose gradient is that of a loss, as a graph of the inputs and of v, u, w, b, lower', upper'."""
-        if self._terms is None:
-            with COMPILING:
-                objective, v = self.objective, self.variable
-                u, w, b, low, up = (pt.dvector(name) for name in ("u", "w", "b", "low", "up"))
-                total = -_on_support(tile([self._slope(u)])[0], self.sparse)
-                for g, bound, varies in zip((low, up), objective.bounds[:2], self.varying_bounds, strict=True):
-                    if varies:  # 0 times an infinite bound is no number, and no variable is at one
-                        total += pt.switch(pt.neq(g, 0), g * bound, 0).sum()
-                if objective.equality is not None:
-                    a, c = objective.equality
-                    rows, totals = pt.atleast_2d(a), pt.atleast_1d(c)
-                    total -= (rows * (b * u)).sum() + (w * (pt.dot(rows, v) - totals)).sum()
-                self._terms = (v, u, w, b, low, up), total
-        return self._terms
+    @functools.cached_property
+    def _gradients(self) -> tuple[tuple[Any, ...], list[Graph]]:
+        """v, u, w, b, lower' and upper', and the gradients by the inputs that are no integers, as graphs of them."""
+        with COMPILING:
+            arguments, total = self._sum()
+            smooth = [x for x in self.inputs if _is_float(x)]
+            found = differentiate(total, smooth, disconnected_inputs="ignore", return_disconnected="zero")
+            return arguments, [x.astype("float64") for x in found]
+
+    def _sum(self) -> tuple[tuple[Any, ...], Graph]:
+        """v, u, w, b, lower' and upper', and the sum whose gradient is that of a loss, as a graph of them."""
+        objective, v = self.objective, self.variable
+        u, w, b, low, up = (pt.dvector(name) for name in ("u", "w", "b", "low", "up"))
+        total = -_on_support(tile([self._slope(u)])[0], self.sparse)
+        for g, bound, varies in zip((low, up), objective.bounds[:2], self.varying_bounds, strict=True):
+            if varies:  # 0 times an infinite bound is no number, and no variable is at one
+                total += pt.switch(pt.neq(g, 0), g * bound, 0).sum()
+        if objective.equality is not None:
+            a, c = objective.equality
+            rows, totals = pt.atleast_2d(a), pt.atleast_1d(c)
+            total -= (rows * (b * u)).sum() + (w * (pt.dot(rows, v) - totals)).sum()
+        return (v, u, w, b, low, up), total
 
     @property
     def varying_bounds(self) -> tuple[bool, bool]:
@@ -397,6 +402,10 @@ class AdjointSolve(Op):
     def pullback(self, inputs, outputs, cotangents):
         """Raise: there are no second derivatives."""
         raise NotImplementedError(SECOND_DERIVATIVES)
+
+
+def _is_float(x: Any) -> bool:
+    return x.dtype.startswith("float")
 
 
 class Support(Op):

@@ -76,7 +76,7 @@ def numba_funcify_support(op, node, **kwargs):
     def support(x):
         return np.flatnonzero(x)
 
-    return support, "support"
+    return support, f"{__name__}.support"
 
 
 @register_numba(SparseRows)
