@@ -42,6 +42,7 @@ from symsvm.implicit.sparse_rows import SparseRows, rows_of, sparse_input
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers import Decomposition
 from symsvm.solvers.decomposition.dual_program import DualProgram
+from symsvm.solvers.decomposition.solve_problem import solve_problem
 from symsvm.solvers.program import check_run_arguments
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array, Graph
     from symsvm.implicit.adjoint import Adjoint
+    from symsvm.solvers.decomposition.kernel_problem import KernelProblem
     from symsvm.solvers.solution import Solution
 
 __all__ = ["SECOND_DERIVATIVES", "AdjointSolve", "Argmin", "Support", "argmin", "check_objective", "last_adjoint"]
@@ -221,6 +223,7 @@ class Argmin(Op):
         self.program = DualProgram(self.objective, Decomposition())
         self.adjoint = AdjointSolve(self)
         self.last: Solution | None = None
+        self._bound: Any = (), None
 
     def __eq__(self, other):
         return self is other
@@ -254,11 +257,21 @@ class Argmin(Op):
         start = self.last.point if self.warm_start and self.last is not None else None
         if start is not None and len(start) != self.count([np.shape(x) for x in values])[0]:
             start = None
-        solution = self.program.run(start, **self.limits, **self.data(values))
+        problem = self.program.problem(**self.data(values))
+        options: Any = self.limits | self.program.solver.options
+        solution = solve_problem(problem, kind=self.program.kind, start=start, **options)
+        self._bound = values, problem
         if self.warm_start:
             self.last = solution
         b = np.zeros(0) if solution.b is None else np.atleast_1d(np.asarray(solution.b, dtype="float64"))
         return np.ascontiguousarray(solution.point, dtype="float64"), b, np.ascontiguousarray(solution.gradient)
+
+    def problem(self, values: Sequence[Array]) -> KernelProblem:
+        """Return the problem on these values: that of the last run, with its kernel matrix, where they are the same."""
+        last, problem = self._bound
+        if len(last) == len(values) and all(map(np.array_equal, last, values)):
+            return problem
+        return self.program.problem(**self.data(values))
 
     def perform(self, node, inputs, outputs):
         """Run the solver."""
@@ -382,7 +395,7 @@ class AdjointSolve(Op):
     def solve(self, *values: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Return the adjoint in numbers; warn where the derivative is doubtful."""
         *data, v, F, gv, gb = values
-        problem = self.solution.program.problem(**self.solution.data(data))
+        problem = self.solution.problem(data)
         tol = _VIOLATION * self.solution.limits["tol"]
         v, F, gv, gb = (np.asarray(x, dtype="float64") for x in (v, F, gv, gb))
         self.last = found = solve_adjoint(problem, v, gv, gb, F=F, tol=tol, bounds=self.solution.varying_bounds)
