@@ -27,7 +27,7 @@ def test_gradients_are_those_of_central_differences(machine, kernel):
     for seed in range(5):
         gradients.compare(np.random.default_rng([seed, 2]), report)
     assert not report.broken
-    assert report.compared >= 3 * len(gradients.names) - 4, report
+    assert report.compared >= 2 * len(gradients.names), report
 
 
 @pytest.mark.parametrize(("machine", "kernel"), [("csvc", "rbf"), ("svr", "rbf")])
