@@ -13,7 +13,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Nonzero
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from symsvm._lib.validation import as_float, is_symbolic, number
+from symsvm._lib.validation import as_float, is_symbolic, number, number_or_vector
 from symsvm.graphs.dtypes import widen
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Kernel:
 
     is_psd: bool | None = None
     positive: Sequence[str] = ()  # names of hyper-parameters that must be positive
+    per_feature: Sequence[str] = ()  # names of hyper-parameters that may be vectors, a number for each feature
     structure: Sequence[str] = ()  # names of arguments that shape the graph and are never lifted to variables
     precedence = 4  # of the operator in its repr: + is 1, * is 2, ** is 3, a name is 4
     __array_ufunc__ = None  # NumPy leaves numpy_number * kernel to __rmul__
@@ -154,8 +155,47 @@ class Kernel:
             return value.astype(like.dtype)
         return pt.constant(np.asarray(self._number(name), dtype=like.dtype))
 
+    def vector(self, name: str, x: Graph) -> Graph:
+        """Return the hyper-parameter `name`, a number or a number for each feature, as a graph.
+
+        Parameters
+        ----------
+        name : str
+            The name of the hyper-parameter, one of `per_feature`.
+        x : TensorVariable
+            A point (d,), whose dtype the result has.
+
+        Returns
+        -------
+        TensorVariable
+            A scalar or a vector (d,).
+        """
+        value = getattr(self, name)
+        if not is_symbolic(value):
+            value = pt.constant(np.asarray(self._checked(name), dtype=x.dtype))
+        elif value.ndim > 1:
+            raise ValueError(f"{name} of {self._label} must be a number or a vector, got {value.ndim} dimensions.")
+        self._check_length(name, value, x.type.shape[-1])
+        return value.astype(x.dtype)
+
+    def _check_length(self, name: str, value: Any, d: int | None) -> None:
+        """Raise ValueError if a vector has not one number for each of d features, where both are known."""
+        shape = value.type.shape if is_symbolic(value) else np.shape(value)
+        if len(shape) == 1 and None not in (d, shape[0]) and shape[0] != d:
+            raise ValueError(
+                f"{name} of {self._label} has {shape[0]} numbers, but the points have {d} features: give one number for "
+                "each feature, or one for all."
+            )
+
     def _number(self, name: str) -> float:
         return number(getattr(self, name), f"{name} of {self._label}", positive=name in self.positive)
+
+    def _checked(self, name: str) -> Any:
+        """The value of a hyper-parameter that is no graph: a number, or an array where it may be one."""
+        value = getattr(self, name)
+        if name in self.per_feature:
+            return number_or_vector(value, f"{name} of {self._label}", positive=name in self.positive)
+        return np.asarray(value) if np.ndim(value) else self._number(name)
 
     @property
     def _label(self) -> str:
@@ -180,7 +220,7 @@ class Kernel:
         def replace(kernel: Kernel, name: str, value: Any) -> Any:
             if is_symbolic(value):
                 return value
-            return variable(name, np.asarray(value) if np.ndim(value) else kernel._number(name))
+            return variable(name, kernel._checked(name))
 
         return self._map_parameters(replace)
 
@@ -245,9 +285,12 @@ class Kernel:
         name : str
             The name of `X` in the message.
         """
-        for value in self.get_params(deep=False).values():
+        for key, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
                 value.check_points(X, name)
+            elif key in self.per_feature:
+                shape: Any = X.shape
+                self._check_length(key, value if is_symbolic(value) else self._checked(key), shape[1])
 
     def __add__(self, other: Kernel | Scalar) -> Kernel:
         """K1 + K2, the kernel of the concatenated features, or K + c, with a constant feature."""
@@ -341,10 +384,23 @@ def _selects_by_value(node: Apply) -> bool:
     return masks or isinstance(node.op, Nonzero)
 
 
+# Numbers of a vector that a repr shows.
+_SHOWN = 6
+
+
 def format_parameter(value: Any) -> str:
-    """Return a hyper-parameter as a repr shows it: a symbol by its name, an array by its shape."""
+    """Return a hyper-parameter as a repr shows it: a symbol by its name, a vector as a list, an array by its shape.
+
+    >>> format_parameter(np.array([0.5, 2.0])), format_parameter(range(1, 10))
+    ('[0.5, 2.0]', '[1, 2, 3, ..., 9] (9 numbers)')
+    """
     if is_symbolic(value):
         return value.name or str(value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.ndim != 1:
         return f"array{value.shape}"
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        entries = [format_parameter(entry) for entry in value]
+        if len(entries) <= _SHOWN:
+            return f"[{', '.join(entries)}]"
+        return f"[{', '.join([*entries[:3], '...', entries[-1]])}] ({len(entries)} numbers)"
     return repr(value.item() if isinstance(value, np.generic) else value)
