@@ -160,7 +160,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         "params": {name: _describe_value(value) for name, value in params.items()},
         "classes": len(getattr(estimator, "classes_", ())),
         "kernel": None if kernel is None else repr(kernel),
-        "gamma": None if sigma is None else 1 / (2 * sigma**2),
+        "gamma": 1 / (2 * sigma**2) if isinstance(sigma, (int, float)) else None,
         "before": [_describe_step(step) for _, step in model.steps[:-1]] if estimator is not model else [],
     }
 

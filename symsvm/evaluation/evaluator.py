@@ -118,17 +118,12 @@ class PairEvaluator:
         for a, b in zip(A, B, strict=True):
             if a.shape[1:] != b.shape[1:]:
                 raise ValueError(f"points must have the same features, got {a.shape[1]} and {b.shape[1]}.")
+        self.expression.check_lengths(A, self._values)
         values = iter(self._evaluate(form, A, B))
         storage, data = [], []
         for channel in form.channels:
             kind, width = [], None
             pair, weights = (next(values), next(values)), [next(values) for _ in channel.weights]
-            for w in weights:
-                if len(w) != pair[0].shape[1]:
-                    raise ValueError(
-                        f"a kernel has numbers for {len(w)} features, but the points have {pair[0].shape[1]} features: "
-                        "give one number for each feature, or one for all."
-                    )
             pair, weights = drop_unused_features(channel.h, *pair, weights)
             for value in pair:
                 is_sparse = hasattr(value, "tocsr")

@@ -87,8 +87,8 @@ _LITERALS = (0.0, 0.5, 1.0, 2.0)
 def leaves(graphs: Sequence[Variable]) -> tuple[list, list]:
     """Return (variables, numbers) of graphs: inputs and shared variables, and constants that a user may change.
 
-    The latter are vectors of floats, such as the widths of a kernel, and single floats, except 0, 1/2, 1, 2, their
-    negatives, infinities and exponents. The order of both depends on the structure of the graphs only.
+    The latter are single floats, except 0, 1/2, 1, 2, their negatives, infinities and exponents. The order of both
+    depends on the structure of the graphs only.
     """
     exponents = {_source(node.inputs[1]) for node in toposort(graphs) if _is_power(node)}
     variables, numbers = {}, {}
@@ -120,10 +120,9 @@ def _is_power(node: Apply) -> bool:
 
 
 def _is_parameter(constant):
-    data = constant.data
-    if not isinstance(data, np.ndarray) or data.dtype.kind != "f":
+    if scalar_constant(constant) is None or constant.data.dtype.kind != "f":
         return False
-    return data.ndim == 1 if data.size > 1 else scalar_constant(constant) is not None and not is_literal(constant)
+    return not is_literal(constant)
 
 
 def signature(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Hashable:

@@ -78,7 +78,7 @@ def squared_distances(A: Array, B: Array, w: Array | None = None, *, by_rows: bo
     """
     weight = A.dtype.type(1) if w is None else w
     if np.ndim(weight) and len(weight) != A.shape[1]:
-        raise ValueError(_weight_error(len(weight), A.shape[1]))
+        raise ValueError(f"a vector of length {len(weight)} does not fit points of {A.shape[1]} features.")
     with np.errstate(all="ignore"):  # points beyond 1e154 are infinitely far from others
         c = centre(B)
         a = (A - c) * weight
@@ -91,10 +91,6 @@ def squared_distances(A: Array, B: Array, w: Array | None = None, *, by_rows: bo
             some = i[low : low + step], j[low : low + step]
             D[some] = (((A[some[0]] - B[some[1]]) * weight) ** 2).sum(axis=1)
     return D
-
-
-def _weight_error(length: int, d: int) -> str:
-    return f"a kernel has numbers for {length} features, but the points have {d} features: give one number for each."
 
 
 class _PairwiseOp(Op):
