@@ -108,7 +108,9 @@ def jax_funcify_pairs(op, node=None, **kwargs):
     channel, f = (0, None) if op.f is None else (op.f[0], _function(op.f[1]))
 
     def feature_sum(h, A, B, weights):
-        return h(A, B, *weights) if h in (_product, _distances) else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+        return (
+            h(A, B, *weights) if h in (_product, _distances) else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+        )
 
     def pairs(*inputs):
         channels, u, v, theta, more = op.split(inputs)

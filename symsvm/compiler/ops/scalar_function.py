@@ -156,9 +156,7 @@ class ScalarFunction:
                 return False
         difference = root.owner
         return (
-            difference is not None
-            and isinstance(difference.op.scalar_op, ps.Sub)
-            and set(difference.inputs) == {a, b}
+            difference is not None and isinstance(difference.op.scalar_op, ps.Sub) and set(difference.inputs) == {a, b}
         )
 
     def source(self, names: Sequence[str], result: str) -> str:
