@@ -251,10 +251,12 @@ def _cast(form: KernelForm, storage: Sequence[Any], data: Sequence[Any], dtype: 
         size = sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
         if channel.h.is_squared_difference and kinds == ("dense", "dense"):
             A, B, *weights = data[i : i + size]
-            c, w = centre(B), weights[0] if index in scaled else 1.0
-            a = (A - c) * w
-            data[i : i + size] = pair = [a, a if A is B else (B - c) * w, *(weights if index not in scaled else ())]
-            size = len(pair)
+            c = centre(B)
+            a, b = A - c, B - c
+            if index in scaled:
+                a, b, weights = a * weights[0], b * weights[0], []
+            data[i : i + size] = [a, a if A is B else b, *weights]
+            size = 2 + len(weights)
         i += size
     for value in data:
         if id(value) not in made:

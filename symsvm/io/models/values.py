@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import scipy.sparse as sparse
 
-from symsvm._lib.validation import count, is_symbolic, number_or_vector
+from symsvm._lib.validation import count, is_symbolic
 from symsvm.io.file_errors import ModelFileError
 from symsvm.io.models.archive import ARRAY_KINDS
 from symsvm.kernels import Kernel, named
@@ -99,7 +99,7 @@ class Encoder:
         params = {}
         for key, value in kernel.get_params(deep=False).items():
             if key in kernel.per_feature and np.ndim(value):
-                value = number_or_vector(value, key)  # any sequence becomes an array
+                value = np.asarray(value, dtype="float64")  # of any sequence
             params[key] = self.encode(value, f"{name}.{key}")
         if isinstance(kernel, named.PairKernel):
             return {"$kernel": "pair_kernel", "params": params}
