@@ -147,7 +147,8 @@ def _channel(leaf):
 def _squared_difference(dtype, n_weights=0):
     """(a - b)^2, or ((a - b) w)^2."""
     inputs = a, b, *weights = [pt.scalar(dtype=dtype) for _ in range(2 + n_weights)]
-    return ScalarFunction(inputs, pt.sqr((a - b) * weights[0] if weights else a - b))
+    root = (a - b) * weights[0] if weights else a - b
+    return ScalarFunction(inputs, pt.sqr(root))  # pyright: ignore[reportArgumentType]
 
 
 def _feature_sum(term, leaves):

@@ -12,7 +12,7 @@ then at most (d + 4) eps / CANCELLATION, whatever the points are. Differences ar
 a_ik w_k and b_jk w_k are rounded, and where points are close to each other and far from c little but that is left.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false
+# pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportIndexIssue=false
 # PyTensor's types do not say that graphs are tensors.
 
 from __future__ import annotations

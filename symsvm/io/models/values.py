@@ -199,8 +199,9 @@ class Decoder:
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, after a check of the types of its parameters and of the kernels inside it."""
         if type(kernel) in _KERNELS.values():
-            for name, value in kernel.get_params(deep=False).items():
-                wanted = Kernel if name in ("k1", "k2") else np.ndarray if name == "gram" else numbers.Real
+            params: dict[str, Any] = kernel.get_params(deep=False)
+            for name, value in params.items():
+                wanted: Any = Kernel if name in ("k1", "k2") else np.ndarray if name == "gram" else numbers.Real
                 if not isinstance(value, wanted) and not (name in kernel.per_feature and isinstance(value, np.ndarray)):
                     raise ValueError(f"{name} of {type(kernel).__name__} must be a {wanted.__name__}")
                 if name in ("degree", "n") and count(value, f"{name} of {type(kernel).__name__}", least=1) > _MAX_POWER:
