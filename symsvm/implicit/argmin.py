@@ -458,7 +458,7 @@ def _on_support(total: Graph, sparse: dict[Any, Any]) -> Graph:
         channels, rows, columns, numbers, _ = op.split(node.inputs)
         data, storage = [], []
         for A, B, weights in channels:
-            if A in sparse and B in sparse:
+            if A in sparse and B in sparse and not weights:  # weights have gradients over dense rows alone
                 data += [*SparseRows(sparse[A])(i), *SparseRows(sparse[B])(j), pt.constant(sparse[A].shape[1])]
                 storage.append(("csr", "csr"))
             else:

@@ -12,7 +12,8 @@ Ops. With g the cotangent of sum_j K_ij q_jr, for p right-hand sides r, the grad
     u_i     g_i . sum_j (de/du)_ij q_j                     KernelMatvec with another epilogue; also for v and theta
     a_ik    sum_j (de/ds)_ij (g_i . q_j) (dh/da)_ijk       with one more channel, g_i . q_j
 
-Where h is a product or a squared difference, the last sum is a KernelMatvec too, of B, or of B and of ones.
+Where h is a product or a squared difference, the last sum is a KernelMatvec too, of B, or of B and of ones. The
+gradient by w_k is the sum over i of what a_ik has, with dh/dw in place of dh/da.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportIndexIssue=false
@@ -223,7 +224,7 @@ def _channel_sum_numpy(h, A, B, weights, by_rows):
     if h.is_product:
         return row_products(A, B.T) if by_rows else A @ B.T
     if h.is_squared_difference:
-        return squared_distances(A, B, by_rows=by_rows)
+        return squared_distances(A, B, *weights, by_rows=by_rows)
     return h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
 
 
@@ -232,7 +233,7 @@ def _channel_sum(h, A, B, weights):
     if h.is_product:
         return pt.dot(A, B.T)
     if h.is_squared_difference:
-        return SquaredDistances()(A, B)
+        return SquaredDistances(bool(weights))(A, B, *weights)
     return h.graph([A[:, None, :], B[None, :, :], *(w[None, None, :] for w in weights)]).sum(axis=2)
 
 
@@ -308,10 +309,12 @@ class KernelMatvec(_PairOp):
             matvec, c = KernelMatvec(*weighted, *rest), disconnected_grad(B.mean(axis=0))
             a, b = A - c, B - c
             rows, columns = matvec(*extended, pt.ones_like(B[:, 0])), matvec.transposed(extended, pt.ones_like(A[:, 0]))
-            return [
-                2 * (a * rows.dimshuffle(0, "x") - matvec(*extended, b)),
-                2 * (b * columns.dimshuffle(0, "x") - matvec.transposed(extended, a)),
-            ]
+            by_A = a * rows.dimshuffle(0, "x") - matvec(*extended, b)
+            by_B = b * columns.dimshuffle(0, "x") - matvec.transposed(extended, a)
+            if not weights:
+                return [2 * by_A, 2 * by_B]
+            dw = KernelFeatures(*weighted, *rest, f=(index, h.grad(2)))(*extended).sum(axis=0)
+            return [2 * weights[0] ** 2 * by_A, 2 * weights[0] ** 2 * by_B, dw]
         by = [h.grad(i) for i in range(len(h.inputs))]
         sums = [None if dh is None else KernelFeatures(*weighted, *rest, f=(index, dh)) for dh in by]
         dA = pt.zeros_like(A) if sums[0] is None else sums[0](*extended)
