@@ -7,6 +7,7 @@ from symsvm import estimators as estimators
 from symsvm import evaluation as evaluation
 from symsvm import explanation as explanation
 from symsvm import files as files
+from symsvm import heads as heads
 from symsvm import kernels as kernels
 from symsvm import linear as linear
 from symsvm import objectives as objectives

@@ -1,10 +1,8 @@
 """k exact machines over one kernel matrix, as a node of a graph: `solve_machines`.
 
-Machine c has the labels t_c of the points, each -1, 0 or 1, and the penalties C_c; a point with the label 0 is not in it.
-With q = t lam its dual is the C-SVC (Eq. 21, 005:4), and `symsvm.implicit.solve_adjoint` has its adjoint u and v for the
-gradients of a loss by q and b (Eq. 005:6). From them
-
-    gradient by K_ij = -sum over c of u_ci q_cj            gradient by C_ci = t_ci times that by the bound t_ci C_ci
+Machine c has the labels t_c of the points, each -1, 0 or 1, and the penalties C_c; a point with the label 0 is not in
+it. With q = t lam its dual is that of the C-SVC. The adjoint u and w of a loss of q and b (Eq. 005:6) is computed as in
+`symsvm.implicit`, and gives the gradients by K and by C (Eq. 005:7).
 
 K has m^2 entries: this is for the batches of a network, and `argmin` for one machine of many points.
 """
@@ -23,22 +21,24 @@ from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
+from symsvm._lib.blas import SingleThreadedBlas
 from symsvm._lib.validation import number
 from symsvm.compiler.functions import add_jax_conversions
+from symsvm.heads.batch_solver import adjoint_batch, intercepts, solve_batch
 from symsvm.implicit.adjoint import solve_adjoint, warn_if_doubtful
 from symsvm.objectives import QuadraticProgram
 from symsvm.solvers.decomposition.kernel_problem import KernelProblem
 from symsvm.solvers.decomposition.solve_problem import solve_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from symsvm._lib.types import Array, Graph
 
 __all__ = ["AdjointMachines", "Machines", "StoredMatrix", "solve_machines"]
 
 # A gradient rests on the set of free variables, which a larger violation may not have found.
 _VIOLATION = 10.0
+# The asymmetry of K, relative to its size, that features in float32 leave.
+_SYMMETRIC = 1e-4
 
 
 def solve_machines(
@@ -135,27 +135,31 @@ class Machines(Op):
         k, m = inputs[1].type.shape
         return Apply(self, inputs, [pt.tensor(dtype="float64", shape=shape) for shape in ((k, m), (k,))])
 
-    def problems(self, K: Array, T: Array, C: Array) -> Iterator[tuple[int, Array, KernelProblem]]:
-        """Yield the number, the points and the problem of each machine that has points of both labels."""
-        matrix = StoredMatrix(K)
-        for c, (t, penalty) in enumerate(zip(T, C, strict=True)):
-            rows = np.flatnonzero(t)
-            if len(rows) == len(t):
-                own, rows = matrix, slice(None)
-            else:
-                own = StoredMatrix(np.ascontiguousarray(K[np.ix_(rows, rows)]))
-            if (t > 0).any() and (t < 0).any():
-                program = QuadraticProgram.c_svc(t[rows], penalty[rows], squared=self.squared)
-                yield c, rows, KernelProblem(program, own, is_convex=self.is_psd)
+    def bounds(self, T: Array, C: Array) -> tuple[Array, Array, Array]:
+        """Return the bounds of q and D; both bounds are 0 for the points of a machine without points of both labels."""
+        used = T * ((T > 0).any(axis=1) & (T < 0).any(axis=1))[:, None]
+        most = np.full(T.shape, np.inf) if self.squared else C
+        D = 1 / (2 * C) if self.squared else np.zeros(T.shape)
+        return np.where(used < 0, -most, 0.0), np.where(used > 0, most, 0.0), D
+
+    def problem(self, K: Array, t: Array, C: Array) -> tuple[Array, KernelProblem]:
+        """Return the points and the problem of one machine for the general solver."""
+        rows = np.flatnonzero(t)
+        program = QuadraticProgram.c_svc(t[rows], C[rows], squared=self.squared)
+        return rows, KernelProblem(program, StoredMatrix(K[np.ix_(rows, rows)]), is_convex=self.is_psd)
 
     def solve(self, K: Array, T: Array, C: Array) -> tuple[Array, Array]:
         """Return q and b in numbers."""
-        check(K, T, C)
-        q, b = np.zeros(T.shape), np.sign(T.sum(axis=1))
-        for c, rows, problem in self.problems(np.asarray(K), np.asarray(T), np.asarray(C)):
-            solution = solve_problem(problem, kind="z", tol=self.tol)
-            q[c, rows], b[c] = solution.point, solution.b
-        return q, b
+        K, T, C = _checked(K, T, C)
+        lower, upper, D = self.bounds(T, C)
+        with SingleThreadedBlas():
+            q, violations = solve_batch(K, T, lower, upper, D, self.tol)
+            for c in np.flatnonzero(~(violations <= self.tol)):
+                rows, problem = self.problem(K, T[c], C[c])
+                q[c, rows] = solve_problem(problem, kind="z", tol=self.tol).point
+            b, _ = intercepts(q @ K + D * q - T, q, lower, upper)
+        is_one_class = ~(upper > lower).any(axis=1)
+        return q, np.where(is_one_class, np.sign(T.sum(axis=1)), b)
 
     def perform(self, node, inputs, outputs):
         """Solve the machines."""
@@ -170,13 +174,21 @@ class Machines(Op):
         return [[True, True], [False, False], [True, True]]
 
     def pullback(self, inputs, outputs, cotangents):
-        """Return the gradients by K and by C; the docstring of this module gives the formulas."""
+        """Return the gradients by K and by C (Eq. 005:7).
+
+        ::
+
+            by K_ij:  -1/2 sum over c of (u_ci q_cj + u_cj q_ci)
+            by C_ci:  t_ci (g_ci - (K u_c)_i - w_c) where |q_ci| = C_ci, g the gradient by q, else 0
+            by C_ci:  u_ci q_ci / (2 C_ci^2) if slack is squared
+        """
         gradients = (
             pt.zeros_like(x) if isinstance(g.type, DisconnectedType) else g
             for x, g in zip(outputs, cotangents, strict=True)
         )
         u, by_C = AdjointMachines(self)(*inputs, outputs[0], *gradients)
-        return [-pt.dot(u.T, outputs[0]), disconnected_type(), by_C]
+        by_K = -pt.dot(u.T, outputs[0])
+        return [(by_K + by_K.T) / 2, disconnected_type(), by_C]
 
 
 class AdjointMachines(Op):
@@ -195,18 +207,34 @@ class AdjointMachines(Op):
 
     def solve(self, K: Array, T: Array, C: Array, q: Array, gq: Array, gb: Array) -> tuple[Array, Array]:
         """Return u and the gradient by C in numbers; warn where the derivative is doubtful."""
-        K, T, C, q, gq, gb = map(np.asarray, (K, T, C, q, gq, gb))
-        u, by_C = np.zeros(q.shape), np.zeros(q.shape)
-        for c, rows, problem in self.machines.problems(K, T, C):
-            if not (gq[c, rows].any() or gb[c]):
-                continue
-            found = solve_adjoint(problem, q[c, rows], gq[c, rows], gb[c : c + 1], tol=_VIOLATION * self.machines.tol)
-            warn_if_doubtful(found)
-            u[c, rows] = found.u
-            if self.machines.squared:  # D = 1 / (2 C), and the gradient by D is -u q
-                by_C[c, rows] = found.u * q[c, rows] / (2 * C[c, rows] ** 2)
-            else:
-                by_C[c, rows] = np.where(T[c, rows] > 0, found.upper, -found.lower)
+        (K, T, C), machines = _checked(K, T, C), self.machines
+        q, gq, gb = (np.asarray(x, dtype="float64") for x in (q, gq, gb))
+        lower, upper, D = machines.bounds(T, C)
+        with SingleThreadedBlas():
+            F = q @ K + D * q - T
+            b, violations = intercepts(F, q, lower, upper)
+            u, w, solved = adjoint_batch(K, D, q, lower, upper, gq, gb)
+            by_bound = gq - u @ K - w[:, None]
+        at_bound = (q == lower) | (q == upper)
+        kinks = at_bound & (upper > lower) & (F + b[:, None] == 0)
+        solved &= (violations <= _VIOLATION * machines.tol) & ~kinks.any(axis=1)
+        # Of a squared loss D = 1 / (2 C), and the gradient by D is -u q.
+        by_C = u * q / (2 * C**2) if machines.squared else np.where(at_bound & (q != 0), T * by_bound, 0.0)
+        for c in np.flatnonzero(~solved & (upper > lower).any(axis=1)):
+            u[c], by_C[c] = self._solve_one(K, T[c], C[c], q[c], gq[c], gb[c : c + 1])
+        return u, by_C
+
+    def _solve_one(self, K: Array, t: Array, C: Array, q: Array, gq: Array, gb: Array) -> tuple[Array, Array]:
+        """The same for one machine, by the general code, which says where the derivative is doubtful."""
+        u, by_C = np.zeros(len(t)), np.zeros(len(t))
+        rows, problem = self.machines.problem(K, t, C)
+        found = solve_adjoint(problem, q[rows], gq[rows], gb, tol=_VIOLATION * self.machines.tol)
+        warn_if_doubtful(found)
+        u[rows] = found.u
+        if self.machines.squared:
+            by_C[rows] = found.u * q[rows] / (2 * C[rows] ** 2)
+        else:
+            by_C[rows] = np.where(t[rows] > 0, found.upper, -found.lower)
         return u, by_C
 
     def perform(self, node, inputs, outputs):
@@ -222,17 +250,24 @@ class AdjointMachines(Op):
         raise NotImplementedError("machines have no second derivatives: differentiate what depends on them once.")
 
 
-def check(K: Array, T: Array, C: Array) -> None:
-    """Raise ValueError unless K, T and C are a problem."""
-    m = K.shape[0]
+def _checked(K: Any, T: Any, C: Any) -> tuple[Array, Array, Array]:
+    """The symmetric part of K, T and C, or ValueError unless they are a problem."""
+    K, T, C = (np.asarray(x, dtype="float64") for x in (K, T, C))
+    m = len(K)
     if K.shape != (m, m) or T.shape[1:] != (m,):
         raise ValueError(f"K must be (m, m) and the labels T (k, m), got the shapes {K.shape} and {T.shape}.")
     if not np.isfinite(K).all():
         raise ValueError("K must be finite: the features or the numbers of the kernel have overflowed.")
+    if np.abs(K - K.T).max(initial=0.0) > _SYMMETRIC * np.abs(K).max(initial=0.0):
+        raise ValueError("K must be symmetric: write (K + K.T) / 2.")
     if not (np.abs(T) <= 1).all() or (T % 1).any():
-        raise ValueError("the labels T must be -1 or 1, or 0 for a point that is not in the machine.")
+        raise ValueError(
+            "the labels T must be -1 or 1, or 0 for a point that is not in the machine; NaN is that of a class outside "
+            "0 to n_classes - 1."
+        )
     if not ((C > 0) & np.isfinite(C)).all():
-        raise ValueError(f"C must be a finite number above 0, got {float(np.min(C))}.")
+        raise ValueError(f"C must be finite and above 0, got {float(C[~((C > 0) & np.isfinite(C))][0])}.")
+    return (K + K.T) / 2, T, C
 
 
 def register_conversions() -> None:

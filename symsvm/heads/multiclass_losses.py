@@ -1,9 +1,9 @@
 """Multi-class losses of the scores f of a network: one-vs-rest, Crammer and Singer, Weston and Watkins.
 
-f has a score for each class and y is the index of the right one. Each loss is convex in f, and has a kink where a margin
-is exactly 1. There `pytensor.grad` returns the slope of the side with a loss, as for `hinge`; where several classes have
-the greatest score, Crammer and Singer's loss has the slope of the first of them. A squared loss has no kink at the
-margin.
+f has a score for each class and y is the index of the right one. Each loss is convex in f, and has a kink where a
+margin is exactly 1. There `pytensor.grad` returns the slope of the side with a loss, as for `hinge`; where several
+other classes have the greatest score, Crammer and Singer's loss has the slope of the first of them. A squared loss has
+no kink at the margin.
 """
 
 # PyTensor declares its elementwise functions without a return type.
