@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.replace import clone_replace
+from pytensor.graph.replace import graph_replace
 
 from symsvm._lib.validation import as_float, choice, count
 from symsvm.compiler.functions import COMPILING
@@ -104,7 +104,7 @@ def _gram(kernel: Kernel, A: Graph, B: Graph) -> Graph:
     with COMPILING:
         (K,) = lift([kernel.with_values(numbers)(points[A], points[B])])
     swaps = dict(zip(numbers, symbols, strict=True)) | {inner: outer for outer, inner in points.items()}
-    return clone_replace([K], swaps, rebuild_strict=False)[0]
+    return graph_replace([K], swaps, strict=False)[0]
 
 
 def _labels(y: Any, k: int, multi_class: str) -> Graph:
