@@ -3,9 +3,9 @@
     SYMSVM_DATA=DIRECTORY python examples/few_shot.py [--seeds 5] [--episodes 1000]
 
 An episode has five classes, a few labelled images of each (the support set), and others to classify (the queries). A
-network maps images to features, a head is fitted to the features of the support set and classifies the queries; the
-network is trained through the head on episodes of the digits 0 to 4, and tested on episodes of 5 to 9, which it has never
-seen. The heads:
+network maps images to features, a head is fitted to the features of the support set and classifies the queries. The
+network is trained through the head on episodes of the digits 0 to 4, turned and mirrored, each way a class of its own: 40
+classes. It is tested on episodes of 5 to 9, upright, which it has never seen. The heads:
 
     prototypes    -|phi(z) - mean of phi over the class|^2 (Snell et al. 2017)
     ridge         ridge regression of the classes, in closed form (Bertinetto et al. 2019)
@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from symsvm import RBF, heads
 from symsvm.data import data_home, load
 
-WAYS, QUERIES, HIDDEN, FEATURES, STEP = 5, 15, 256, 64, 1e-3
+WAYS, QUERIES, FILTERS, STEP = 5, 15, 16, 1e-2
 TESTS = 400  # episodes of a test
 # Where the numbers of the heads begin; they are learned as logarithms.
 NUMBERS = {
@@ -44,6 +44,25 @@ def images():
         return "MNIST", X[:20000] / 255, y[:20000].astype("int64")
     X, y = load_digits(return_X_y=True)
     return "digits of scikit-learn (no mnist in SYMSVM_DATA)", X / 16, y.astype("int64")
+
+
+def turned(X, y):
+    """Return images and classes of all turns by 90 degrees and mirror images: eight classes for each."""
+    side = round(X.shape[1] ** 0.5)
+    square = X.reshape(-1, side, side)
+    ways = [np.rot90(image, turn, axes=(1, 2)) for image in (square, square[:, :, ::-1]) for turn in range(4)]
+    return np.concatenate([way.reshape(X.shape) for way in ways]), np.concatenate([8 * y + k for k in range(8)])
+
+
+def patches(X):
+    """Return the squares of pixels at all positions, (m, p, p, size^2), of images at half their resolution if large."""
+    side = round(X.shape[1] ** 0.5)
+    square = X.reshape(-1, side, side)
+    if side > 16:
+        square = (square[:, ::2] + square[:, 1::2])[:, :, ::2] / 4 + (square[:, ::2] + square[:, 1::2])[:, :, 1::2] / 4
+    size = 5 if square.shape[1] > 8 else 3
+    windows = np.lib.stride_tricks.sliding_window_view(square, (size, size), axis=(1, 2))
+    return windows.reshape(*windows.shape[:3], size * size)
 
 
 def scores(head, S, y, Z, numbers):
@@ -74,20 +93,20 @@ class Learner:
     """A network with a head: a step of training on an episode, and the classes of queries."""
 
     def __init__(self, head, d, mode):
-        self.weights = [pytensor.shared(np.zeros(shape)) for shape in ((d, HIDDEN), (HIDDEN, FEATURES))]
-        self.bias = pytensor.shared(np.zeros(HIDDEN))
+        self.filters, self.bias = pytensor.shared(np.zeros((d, FILTERS))), pytensor.shared(np.zeros(FILTERS))
         self.logs = {name: pytensor.shared(np.log(value), name=name) for name, value in NUMBERS[head].items()}
         self.first = {log: log.get_value() for log in self.logs.values()}
-        S, y, Z, t = pt.dmatrix("S"), pt.lvector("y"), pt.dmatrix("Z"), pt.lvector("t")
-        U, V = self.weights
+        S, y, Z, t = pt.dtensor4("S"), pt.lvector("y"), pt.dtensor4("Z"), pt.lvector("t")
 
-        def features(X):
-            return pt.dot(pt.maximum(pt.dot(X, U) + self.bias, 0), V)
+        def features(P):  # filters at all positions of an image, averaged over squares of four
+            n, p = P.shape[0], P.shape[1]
+            a = pt.maximum(pt.dot(P.reshape((-1, P.shape[3])), self.filters) + self.bias, 0)
+            return a.reshape((n, p // 2, 2, p // 2, 2, FILTERS)).mean(axis=(2, 4)).reshape((n, -1))
 
         numbers = {name: pt.exp(log) for name, log in self.logs.items()}
         f = scores(head, features(S), y, features(Z), numbers)
         loss = -pt.special.log_softmax(f, axis=1)[pt.arange(t.shape[0]), t].mean()
-        self.updates = adam(loss, [*self.weights, self.bias, *self.logs.values()])
+        self.updates = adam(loss, [self.filters, self.bias, *self.logs.values()])
         self.step = pytensor.function([S, y, Z, t], loss, updates=self.updates, mode=mode)
         self.classify = pytensor.function([S, y, Z], f.argmax(axis=1), mode=mode)
 
@@ -95,8 +114,9 @@ class Learner:
         """Give the weights random values, the numbers of the head their first ones, and the state of Adam zeros."""
         for p, _ in self.updates:
             p.set_value(self.first.get(p, np.zeros_like(p.get_value())))
-        for w in self.weights:
-            w.set_value(rng.normal(size=w.get_value().shape) * np.sqrt(2 / len(w.get_value())))
+        shape = self.filters.get_value().shape
+        self.filters.set_value(rng.normal(size=shape) * np.sqrt(2 / shape[0]))
+
 
 
 def episode(X, by_class, shots, rng):
@@ -135,7 +155,9 @@ def main():
     args = parser.parse_args()
 
     name, X, y = images()
-    seen, unseen = ([np.flatnonzero(y == c) for c in classes] for classes in (range(5), range(5, 10)))
+    unseen = [np.flatnonzero(y == c) for c in range(5, 10)]
+    many, classes = turned(X[y < 5], y[y < 5])
+    seen = [np.flatnonzero(classes == c) for c in np.unique(classes)]
     print(f"{name}: {args.episodes} episodes of the digits 0 to 4; test: {args.tests} episodes of 5 to 9")
     print(f"{WAYS} classes, {QUERIES} queries of each; {args.seeds} seeds\n")
     print(f"{'':24}{'1 image a class':>22}{'5 images a class':>22}{'a step':>12}")
@@ -149,7 +171,7 @@ def main():
                     rng = np.random.default_rng(seed)
                     learner.start(rng)
                     for _ in range(args.episodes):
-                        given = episode(X, seen, shots, rng)
+                        given = episode(many, seen, shots, rng)
                         began = time.perf_counter()
                         loss = learner.step(*given)
                         times.append(time.perf_counter() - began)
