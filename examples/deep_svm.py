@@ -2,13 +2,13 @@
 
     SYMSVM_DATA=DIRECTORY python examples/deep_svm.py [--rows 5000] [--seeds 5] [--epochs 30]
 
-Two layers map an image to features; what comes after them differs (docs/deep.md). softmax and Tang's head are losses of a
-linear layer. The exact layer trains ten machines, each a class against the rest, on half of a batch, and its loss is that
-of their decisions on the other half: the gradient goes through the solutions of the machines. sigma and C are learned with
-the weights. Then an exact SVC is trained on the features of each network, and one on the pixels.
+Two layers map an image to features; what comes after them differs (docs/deep.md). softmax and Tang's head are losses of
+a linear layer. The exact layer trains ten machines, each a class against the rest, on half of a batch, and its loss is
+that of their decisions on the other half: the gradient goes through the solutions of the machines. sigma and C are
+learned with the weights. Then an exact SVC is trained on the features of each network, and one on the pixels.
 
-The data are MNIST where SYMSVM_DATA has it, else the digits of scikit-learn. All settings were fixed before the test images
-were looked at; they are the same for all heads.
+The data are MNIST where SYMSVM_DATA has it, else the digits of scikit-learn. The penalty of the weights was chosen on
+the training images 5001 to 10 000; all settings are the same for all heads.
 """
 
 import argparse
