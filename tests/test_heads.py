@@ -199,9 +199,7 @@ def network(dtype="float64", kernel=RBF, **options):
     V, P, R, log_sigma, log_C = (pt.tensor(name, dtype=dtype, shape=v.shape) for name, v in values.items())
     sigma = pt.exp(log_sigma)
     features = (pt.tanh(pt.dot(points, V)) for points in (P, R))
-    f = heads.kernel_machines(
-        next(features), y, next(features), kernel(sigma), n_classes=3, C=pt.exp(log_C), **options
-    )
+    f = heads.kernel_machines(next(features), y, next(features), kernel(sigma), n_classes=3, C=pt.exp(log_C), **options)
     loss = (f * np.random.default_rng(2).normal(size=(8, 3)).astype(dtype)).sum()
     return [V, P, R, log_sigma, log_C], list(values.values()), loss, sigma
 
@@ -291,6 +289,43 @@ def test_singular_systems_and_empty_free_sets(case):
         assert float(g) == pytest.approx(float(expected), rel=1e-6)
 
 
+def test_random_machines_equal_those_of_the_general_solver():
+    """Copies, labels of one class alone, linear kernels with fewer features than points, C from 1e-3 to 1e3."""
+    compared = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        m, k = rng.integers(2, 60), rng.integers(1, 4)
+        X = rng.normal(size=(m, rng.integers(1, 8)))[rng.integers(0, m, m) if seed % 4 == 0 else np.arange(m)]
+        K = X @ X.T + 0.5 if seed % 3 == 0 else gram(X)
+        T = rng.choice([-1.0, 1.0, 0.0], (k, m), p=[0.45, 0.45, 0.1])
+        C = 10 ** rng.uniform(-3, 3) * rng.uniform(0.5, 2, (k, m))
+        op = machines.Machines(squared=bool(seed % 2), is_psd=True, tol=1e-8)
+        q, b = op.solve(K, T, C)
+        lower, upper, _ = op.bounds(T, C)
+        assert ((q >= lower) & (q <= upper)).all()
+        for c in np.flatnonzero((upper > lower).any(axis=1)):
+            rows, problem = op.problem(K, T[c], C[c])
+            solution = machines.solve_problem(problem, kind="z", tol=1e-8)
+            expected = K[:, rows] @ solution.point + solution.b
+            np.testing.assert_allclose(K @ q[c] + b[c], expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
+            compared += 1
+    assert compared > 60
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_the_fast_adjoint_equals_the_general_one(squared):
+    X, y, _ = batch()
+    op = machines.Machines(squared=squared, is_psd=True, tol=1e-8)
+    K, T, C = gram(X), np.where(y == np.arange(3)[:, None], 1.0, -1.0), np.full((3, 36), 0.7)
+    T[0, ::4] = 0
+    q, _ = op.solve(K, T, C)
+    gq, gb, adjoint = RNG.normal(size=q.shape), RNG.normal(size=3), machines.AdjointMachines(op)
+    u, by_C = adjoint.solve(K, T, C, q, gq, gb)
+    for c in range(3):
+        for ours, theirs in zip((u, by_C), adjoint.solve_one(K, T[c], C[c], q[c], gq[c], gb[c : c + 1]), strict=True):
+            np.testing.assert_allclose(ours[c], theirs, rtol=1e-8, atol=1e-10)
+
+
 def test_a_class_that_is_missing_has_the_score_of_its_absence():
     X, y, Z = batch()
     X = pt.as_tensor(X)
@@ -307,6 +342,8 @@ def test_wrong_batches_are_refused():
         heads.kernel_machines(X, y, Z, "rbf", n_classes=3)
     with pytest.raises(TypeError, match="integers from 0 to n_classes - 1"):
         heads.kernel_machines(X, y / 2, Z, RBF(1.0), n_classes=3)
+    with pytest.raises(ValueError, match="got 2 and 1 dimension"):
+        heads.kernel_machines(X, y, Z[0], RBF(1.0), n_classes=3)
     with pytest.raises(ValueError, match="C must be a number or one for each point"):
         heads.kernel_machines(X, y, Z, RBF(1.0), n_classes=3, C=np.ones((2, 2)))
     with pytest.raises(ValueError, match="K must be"):

@@ -86,7 +86,10 @@ def kernel_machines(
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a symsvm Kernel, such as RBF(sigma=1.0), got {kernel!r}.")
-    X, Z, k = as_float(X), as_float(Z), count(n_classes, "n_classes", least=2)
+    X, k = as_float(X), count(n_classes, "n_classes", least=2)
+    Z = as_float(Z).astype(X.dtype)
+    if X.ndim != 2 or Z.ndim != 2:
+        raise ValueError(f"X must be (m, d) and Z (n, d), got {X.ndim} and {Z.ndim} dimension(s).")
     T = _labels(y, k, choice(multi_class, "multi_class", ("ovr", "ovo")))
     C = pt.as_tensor_variable(C)
     if C.ndim > 1:
@@ -103,7 +106,7 @@ def _gram(kernel: Kernel, A: Graph, B: Graph) -> Graph:
     points = {v: pt.matrix(dtype=v.dtype) for v in dict.fromkeys((A, B))}
     with COMPILING:
         (K,) = lift([kernel.with_values(numbers)(points[A], points[B])])
-    swaps = dict(zip(numbers, symbols, strict=True)) | {inner: outer for outer, inner in points.items()}
+    swaps: Any = dict(zip(numbers, symbols, strict=True)) | {inner: outer for outer, inner in points.items()}
     return graph_replace([K], swaps, strict=False)[0]
 
 
@@ -115,7 +118,7 @@ def _labels(y: Any, k: int, multi_class: str) -> Graph:
             f"the classes y must be integers from 0 to n_classes - 1, (m,), got {y.dtype} with {y.ndim} dimension(s): "
             "numpy.unique(labels, return_inverse=True)[1] makes such numbers."
         )
-    is_class = pt.eq(pt.constant(np.arange(k)[:, None]), y[None, :])
+    is_class: Any = pt.eq(pt.constant(np.arange(k)[:, None]), y[None, :])
     if multi_class == "ovr":
         T = pt.switch(is_class, 1.0, -1.0)
     else:

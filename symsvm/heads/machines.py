@@ -88,7 +88,7 @@ def solve_machines(
     C = pt.as_tensor_variable(C).astype("float64")
     if C.ndim > 2:
         raise ValueError(f"C must be a number, (m,) or (k, m), got {C.ndim} dimensions.")
-    op = Machines(squared=bool(squared), is_psd=is_psd, tol=number(tol, "tol", positive=True))
+    op: Any = Machines(squared=bool(squared), is_psd=is_psd, tol=number(tol, "tol", positive=True))
     q, b = op(K, T, pt.ones_like(T) * C)
     return q, b
 
@@ -137,7 +137,8 @@ class Machines(Op):
 
     def bounds(self, T: Array, C: Array) -> tuple[Array, Array, Array]:
         """Return the bounds of q and D; both bounds are 0 for the points of a machine without points of both labels."""
-        used = T * ((T > 0).any(axis=1) & (T < 0).any(axis=1))[:, None]
+        has_both = np.logical_and((T > 0).any(axis=1), (T < 0).any(axis=1))
+        used = T * has_both[:, None]
         most = np.full(T.shape, np.inf) if self.squared else C
         D = 1 / (2 * C) if self.squared else np.zeros(T.shape)
         return np.where(used < 0, -most, 0.0), np.where(used > 0, most, 0.0), D
@@ -186,7 +187,8 @@ class Machines(Op):
             pt.zeros_like(x) if isinstance(g.type, DisconnectedType) else g
             for x, g in zip(outputs, cotangents, strict=True)
         )
-        u, by_C = AdjointMachines(self)(*inputs, outputs[0], *gradients)
+        adjoint: Any = AdjointMachines(self)
+        u, by_C = adjoint(*inputs, outputs[0], *gradients)
         by_K = -pt.dot(u.T, outputs[0])
         return [(by_K + by_K.T) / 2, disconnected_type(), by_C]
 
@@ -221,10 +223,10 @@ class AdjointMachines(Op):
         # Of a squared loss D = 1 / (2 C), and the gradient by D is -u q.
         by_C = u * q / (2 * C**2) if machines.squared else np.where(at_bound & (q != 0), T * by_bound, 0.0)
         for c in np.flatnonzero(~solved & (upper > lower).any(axis=1)):
-            u[c], by_C[c] = self._solve_one(K, T[c], C[c], q[c], gq[c], gb[c : c + 1])
+            u[c], by_C[c] = self.solve_one(K, T[c], C[c], q[c], gq[c], gb[c : c + 1])
         return u, by_C
 
-    def _solve_one(self, K: Array, t: Array, C: Array, q: Array, gq: Array, gb: Array) -> tuple[Array, Array]:
+    def solve_one(self, K: Array, t: Array, C: Array, q: Array, gq: Array, gb: Array) -> tuple[Array, Array]:
         """The same for one machine, by the general code, which says where the derivative is doubtful."""
         u, by_C = np.zeros(len(t)), np.zeros(len(t))
         rows, problem = self.machines.problem(K, t, C)

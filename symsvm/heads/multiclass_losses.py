@@ -7,7 +7,7 @@ no kink at the margin.
 """
 
 # PyTensor declares its elementwise functions without a return type.
-# pyright: reportOperatorIssue=false, reportReturnType=false, reportAttributeAccessIssue=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportAttributeAccessIssue=false, reportArgumentType=false
 
 from __future__ import annotations
 
