@@ -11,6 +11,7 @@ import symsvm
 from symsvm import RBF, SVC, Linear, LinearSVC, Objective, heads
 from symsvm.compiler.functions import function
 from symsvm.heads import machines
+from symsvm.implicit import GradientWarning
 from symsvm.objectives import losses
 
 LOSSES = {
@@ -364,6 +365,21 @@ def test_wrong_batches_are_refused():
     f = heads.kernel_machines(X, y + 1, Z, RBF(1.5), n_classes=3)
     with pytest.raises(ValueError, match="a class outside 0 to n_classes - 1"):
         function([], f, mode=PLAIN)()
+
+
+def test_a_loss_of_coefficients_that_are_not_unique_warns():
+    """Two copies of a point may share their coefficient in any way: what depends on one of them has no derivative."""
+    rows = np.r_[np.arange(36), 4]
+    K, T, C = gram(batch()[0][rows]), np.where(rows % 2 == 0, 1.0, -1.0)[None], np.full((1, 37), 1e3)
+    op = machines.Machines(squared=False, is_psd=True, tol=1e-8)
+    q, _ = op.solve(K, T, C)
+    q[0, [4, 36]] = q[0, [4, 36]].sum() / 2
+    assert 0 < q[0, 4] < 1e3
+    adjoint, zero = machines.AdjointMachines(op), np.zeros(1)
+    u, _ = adjoint.solve(K, T, C, q, K[:1], zero)  # of f at a point: determined
+    assert np.isfinite(u).all()
+    with pytest.warns(GradientWarning, match="does not determine the derivative"):
+        adjoint.solve(K, T, C, q, np.eye(1, 37, 4), zero)
 
 
 def test_there_are_no_second_derivatives():
