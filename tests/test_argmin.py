@@ -105,6 +105,19 @@ def test_features_before_the_kernel(layer):
     np.testing.assert_allclose(f(X, labels, value)[1], expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max())
 
 
+def test_an_input_may_be_given_as_a_graph():
+    X, labels, r = blob()
+    points, raw, theta = pt.dmatrix("X"), pt.dmatrix("raw"), pt.dmatrix("W1")
+    objective, y = csvc(RBF(1.0), points)
+    lam, b = argmin(objective, X=pt.tanh(raw @ theta), y=labels)
+    loss = (lam * r).sum() + b
+    f = pytensor.function([raw, theta], [loss, pytensor.grad(loss, theta)], mode=PLAIN)
+    value = np.random.default_rng(1).normal(size=(3, 2))
+    expected = differences(lambda t: f(X, t)[0], value)
+    np.testing.assert_allclose(f(X, value)[1], expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max())
+    del y
+
+
 def test_a_loss_of_decisions_over_a_linear_kernel():
     """A has a kernel, but f does not depend on it: the gradient exists and no warning is given."""
     X, labels, r = blob(m=40)
