@@ -18,9 +18,10 @@ from symsvm._lib.validation import dtype as _dtype
 from symsvm.compiler.functions import resolve_mode
 from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
 from symsvm.compiler.step_functions import step_functions
+from symsvm.evaluation.symmetry import SymmetryCheck
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import Objective
-from symsvm.solvers.convergence import ProgressBar, warn_not_converged
+from symsvm.solvers.convergence import ProgressBar, warn_not_converged, warn_user
 from symsvm.solvers.solution import Info, Solution, collect_trace
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Program:
         check_input_names(self.inputs)
         self._numbers = [v.data for v in numbers]
         self.given = [*self.inputs, *self._shared, *numbers]
+        self._check_symmetry = SymmetryCheck(objective, self.memory)
         self.functions = step_functions(objective, self.given, solver, mode, self.memory, self.dtype)
         self.functions.compile_ahead()
 
@@ -180,6 +182,8 @@ class Program:
         values = input_values(self.inputs, data)
         first_point = self._check_start(start)
         lower, upper, *rest = self._bounds(values, len(first_point))
+        if sentence := self._check_symmetry(dict(zip(self.given, self._values(values), strict=True))):
+            warn_user(sentence)
         first = self.initial_state(first_point, values)
         equality = tuple(rest) or None
         infos, stopped, reached = [], None, None
