@@ -90,11 +90,11 @@ class SymmetryCheck:
 
     def __init__(self, objective: Objective, memory: int) -> None:
         self.kernel: Kernel | None = getattr(objective, "kernel", None)
-        self._points = objective.X if isinstance(objective, KernelDual) else None
         self._memory = memory
         self._reading: Reading | None = None
-        is_asked = objective.problem in ("dual", "smooth") and self._points is None
-        if is_asked and not (self.kernel is not None and is_known_symmetric(self.kernel)):
+        if isinstance(objective, KernelDual):  # its points are there
+            check_symmetric(objective.kernel, objective.X)
+        elif objective.problem in ("dual", "smooth") and not (self.kernel and is_known_symmetric(self.kernel)):
             self._reading = _unproven(objective)
         self._leaves = [] if self._reading is None else leaves_of(objective)
 
@@ -111,8 +111,6 @@ class SymmetryCheck:
         str or None
             What a warning should say.
         """
-        if self._points is not None and self.kernel is not None:
-            check_symmetric(self.kernel, self._points)
         if self._reading is None:
             return None
         given = [np.asarray(values[v]) for v in self._leaves] + self._reading.fixed

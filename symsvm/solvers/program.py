@@ -87,6 +87,7 @@ class Program:
         self.memory = MEMORY if memory is None else check_memory(memory)
         self.dtype = objective.variable.dtype if dtype is None else _dtype(dtype)
         mode = resolve_mode(mode)
+        self._check_symmetry = SymmetryCheck(objective, self.memory)
         roots = [objective.value, *objective.bounds]
         variables, numbers = leaves(roots)
         # A user may change a bound, so it is an input; an infinite one, or 0, is part of the problem's structure.
@@ -97,7 +98,6 @@ class Program:
         check_input_names(self.inputs)
         self._numbers = [v.data for v in numbers]
         self.given = [*self.inputs, *self._shared, *numbers]
-        self._check_symmetry = SymmetryCheck(objective, self.memory)
         self.functions = step_functions(objective, self.given, solver, mode, self.memory, self.dtype)
         self.functions.compile_ahead()
 
