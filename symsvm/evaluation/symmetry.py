@@ -158,7 +158,7 @@ def _sample(reading: Reading, values: list[Any], memory: int) -> tuple[Array, Ar
 
 def _evaluate(reading: Reading, name: str, graphs: list[Any], values: list[Any]) -> list[Array]:
     """The values of graphs of a reading that do not depend on the variable; compiled once for each name."""
-    key = "symmetry", name
+    key = f"{name} of a sample"
     with COMPILING:
         if key not in reading.compiled:
             below = set(ancestors(graphs))
