@@ -148,6 +148,15 @@ def test_a_model_of_large_decision_values_is_saved_and_loaded(tmp_path):
     assert np.array_equal(loaded.decision_function(points), model.decision_function(points))
 
 
+def test_a_model_of_large_coefficients_is_saved_and_loaded(tmp_path):
+    points = np.array([[7.8e-126], [1.3e-125], [2.9e-125]])
+    model = NuSVC(kernel="linear", nu=0.6).fit(points, [0, 1, 0])
+    assert np.abs(model.dual_coef_).max() > 1e200
+    save(model, tmp_path / "model.symsvm")
+    loaded = load(tmp_path / "model.symsvm")
+    assert np.array_equal(loaded.decision_function(points), model.decision_function(points))
+
+
 def test_a_large_intercept_is_saved_and_loaded(tmp_path):
     model = SVR(kernel="linear", C=1e-3).fit(1e-150 * X, 1e160 * Y)
     save(model, tmp_path / "model.symsvm")

@@ -131,6 +131,14 @@ def test_no_finite_decision_value(files):
     assert caught.value.index == 200
 
 
+def test_a_row_where_the_kernel_is_0_has_the_intercepts_as_decision_values(files):
+    model = model_of(files, "pairs")
+    far = np.full((1, 4), 1e308)
+    assert np.array_equal(model.decision_function(far)[0], model.intercept_)
+    result = ServedModel(model).predict(far.tolist()).to_dict(0)
+    assert result["label"] == model.predict(far)[0]
+
+
 # ---- over HTTP
 
 

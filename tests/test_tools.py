@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import queue
 import subprocess
@@ -109,7 +110,7 @@ def test_a_broken_promise_is_kept_small_and_tried_again(fuzz, tmp_path, monkeypa
     case = broken_promise(fuzz, monkeypatch)
     results, kept_in = queue.SimpleQueue(), tmp_path / "5"
     kept_in.mkdir()
-    fuzz.work(0, 5, time.time() + 0.2, [], results)
+    fuzz.work(0, 5, time.time() + 0.2, [], results, multiprocessing.Value("q"))
     tried, _, broken, kinds, figures, _ = results.get()
     assert 0 < broken["few points"] < tried["few points"]
     assert [kind for _, kind in kinds] == ["# points are more than #"]
@@ -121,6 +122,27 @@ def test_a_broken_promise_is_kept_small_and_tried_again(fuzz, tmp_path, monkeypa
     fuzz.write(kept[0], "few points", case.but(m=8), "it broke once", 5)
     assert fuzz.again(kept[0])
     assert capsys.readouterr().out.endswith("then: it broke once\n  now:  it holds\n")
+
+
+def test_a_campaign_ends_with_its_number_of_problems(fuzz, tmp_path, monkeypatch):
+    fuzz.promises()
+    from cases import fit
+    from promise import Promise
+
+    def check(case, figures):
+        fit(Refusing(), None, None, None)
+
+    monkeypatch.setattr(fuzz, "promises", lambda: {"three problems": Promise("three problems", check)})
+    results, done = queue.SimpleQueue(), multiprocessing.Value("q")
+    (tmp_path / "5").mkdir()
+    fuzz.work(0, 5, time.time() + 60, [], results, done, 3)
+    _, problems, *_ = results.get()
+    assert problems["three problems"] == done.value == 3
+
+
+class Refusing:
+    def fit(self, X, y):
+        raise ValueError("no data")
 
 
 def test_the_seed_gives_the_same_cases(fuzz):

@@ -1,6 +1,7 @@
 """A campaign of the promises: random cases for as long as it is told, what broke kept in out/fuzz.
 
     python tools/fuzz.py --minutes 60              # two processes; prints problems and worst figures of each promise
+    python tools/fuzz.py --minutes 90 --problems 100000  # until so many problems were solved, 90 minutes at most
     python tools/fuzz.py --seed 123 --minutes 1    # the same cases again
     python tools/fuzz.py out/fuzz/123/batches-0-1.json   # one kept case of the seed 123 again
 
@@ -30,6 +31,7 @@ OUT = ROOT / "out" / "fuzz"
 PROMISES = ROOT / "tests" / "promises"
 KEPT = 5  # files of each kind of failure
 GRACE = 240  # seconds after which a process that does not end is a failure itself
+PAUSE = 300  # seconds between two lines that say how many problems were solved
 REPLAYED = 40  # cases that are fitted again elsewhere
 
 
@@ -59,8 +61,11 @@ def attempt(promise, case):
     return None
 
 
-def work(number, seed, deadline, names, results):
-    """Try cases until the deadline; the promise that is furthest behind its share of the time comes next."""
+def work(number, seed, deadline, names, results, done, most=None):
+    """Try cases until the deadline, or until so many problems; the promise furthest behind its share comes next.
+
+    `done` is the number of problems that were solved, which all processes share.
+    """
     from cases import solved
     from promise import shrunk
 
@@ -70,7 +75,7 @@ def work(number, seed, deadline, names, results):
     folder = OUT / str(seed)
     running = folder / f"running-{number}.json"
     parent = os.getppid()
-    while time.time() < deadline and os.getppid() == parent:
+    while time.time() < deadline and os.getppid() == parent and not (most and done.value >= most):
         name = min(known, key=lambda each: spent[each] / known[each].share)
         promise, index = known[name], tried[name]
         case = promise.sample(random_state(seed, number, name, index))
@@ -78,6 +83,8 @@ def work(number, seed, deadline, names, results):
         start, before = time.perf_counter(), solved()
         found = attempt(promise, case)
         problems[name] += solved() - before
+        with done.get_lock():
+            done.value += solved() - before
         if found:
             kind, text = found
             broken[name] += 1
@@ -172,7 +179,7 @@ def report(seed, seconds, results):
     return all_broken
 
 
-def campaign(minutes, seed, jobs, names):
+def campaign(minutes, seed, jobs, names, problems=None):
     """Run the processes, gather what they found; whether every promise held."""
     folder = OUT / str(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -183,7 +190,10 @@ def campaign(minutes, seed, jobs, names):
         os.environ[name] = "1"  # a process a core
     context, start = multiprocessing.get_context("spawn"), time.time()
     queue, deadline = context.Queue(), start + 60 * minutes
-    workers = [context.Process(target=_enter, args=(k, seed, deadline, names, queue)) for k in range(jobs)]
+    done, said = context.Value("q"), start
+    workers = [
+        context.Process(target=_enter, args=(k, seed, deadline, names, queue, done, problems)) for k in range(jobs)
+    ]
     for worker in workers:
         worker.start()
     results, lost = [], 0
@@ -191,6 +201,11 @@ def campaign(minutes, seed, jobs, names):
         try:
             results.append(queue.get(timeout=1))
         except Exception:  # the queue is empty
+            if problems and done.value >= problems:
+                deadline = min(deadline, time.time())  # the others have GRACE to end their case
+            if time.time() > said + PAUSE:
+                said = time.time()
+                print(f"{(said - start) / 60:.0f} minutes: {done.value} problems", flush=True)
             late = time.time() > deadline + GRACE
             lost = sum(1 for worker in workers if late or worker.exitcode not in (None, 0))
     for worker in workers:
@@ -216,6 +231,7 @@ def main():
     parser = argparse.ArgumentParser(description="Try the promises on random cases.")
     parser.add_argument("kept", nargs="*", help="files of out/fuzz to try again")
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--problems", type=int, default=None, help="end when so many were solved")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--promise", action="append", default=[], help="only this promise (may be repeated)")
@@ -226,7 +242,7 @@ def main():
     if given.kept:
         sys.exit(sum(again(path) for path in given.kept) < len(given.kept))
     seed = random.randrange(2**32) if given.seed is None else given.seed
-    sys.exit(not campaign(given.minutes, seed, given.jobs, given.promise))
+    sys.exit(not campaign(given.minutes, seed, given.jobs, given.promise, given.problems))
 
 
 if __name__ == "__main__":

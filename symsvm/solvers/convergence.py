@@ -1,4 +1,4 @@
-"""How a run reports its convergence: a warning where it ends before its tolerance, and a progress bar."""
+"""How a run reports to its user: a warning where it ends before its tolerance, others, and a progress bar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from symsvm.solvers.solution import Info
 
-__all__ = ["ProgressBar", "warn_convergence", "warn_not_converged"]
+__all__ = ["ProgressBar", "warn_convergence", "warn_not_converged", "warn_user"]
 
 # `Solution.stopped` -> the words of the warning.
 _REASONS = {
@@ -51,13 +51,18 @@ def warn_convergence(text: str) -> None:
     warnings.warn(text, ConvergenceWarning, stacklevel=_caller_level())
 
 
+def warn_user(text: str) -> None:
+    """Issue a UserWarning that points at the line that called symsvm."""
+    warnings.warn(text, UserWarning, stacklevel=_caller_level())
+
+
 def _caller_level() -> int:
-    """The `stacklevel` of the first frame outside this package."""
+    """The `stacklevel` of the first frame outside this package and its decorators, which are of contextlib."""
     frame, level = inspect.currentframe(), 0
     while (
         frame is not None
         and frame.f_back is not None
-        and frame.f_globals.get("__name__", "").partition(".")[0] == "symsvm"
+        and frame.f_globals.get("__name__", "").partition(".")[0] in ("symsvm", "contextlib")
     ):
         frame, level = frame.f_back, level + 1
     return level

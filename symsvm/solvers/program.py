@@ -18,9 +18,10 @@ from symsvm._lib.validation import dtype as _dtype
 from symsvm.compiler.functions import resolve_mode, shape_error
 from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
 from symsvm.compiler.step_functions import step_functions
+from symsvm.evaluation.symmetry import SymmetryCheck
 from symsvm.graphs.structure import leaves
 from symsvm.objectives import Objective
-from symsvm.solvers.convergence import ProgressBar, warn_not_converged
+from symsvm.solvers.convergence import ProgressBar, warn_not_converged, warn_user
 from symsvm.solvers.solution import Info, Solution, collect_trace
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Program:
         self.memory = MEMORY if memory is None else check_memory(memory)
         self.dtype = objective.variable.dtype if dtype is None else _dtype(dtype)
         mode = resolve_mode(mode)
+        self._check_symmetry = SymmetryCheck(objective, self.memory)
         roots = [objective.value, *objective.bounds]
         variables, numbers = leaves(roots)
         # A user may change a bound, so it is an input; an infinite one, or 0, is part of the problem's structure.
@@ -184,6 +186,8 @@ class Program:
         values = input_values(self.inputs, data)
         first_point = self._check_start(start)
         lower, upper, *rest = self._bounds(values, len(first_point))
+        if sentence := self._check_symmetry(dict(zip(self.given, self._values(values), strict=True))):
+            warn_user(sentence)
         first = self.initial_state(first_point, values)
         equality = tuple(rest) or None
         infos, stopped, reached = [], None, None

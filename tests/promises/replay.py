@@ -20,7 +20,7 @@ def digest(case):
     data, outcome = started(case, **UNTIMED)
     if outcome.refusal is not None:
         return f"refused: {type(outcome.refusal).__name__}"
-    if any("time limit" in str(w.message) for w in outcome.warnings):
+    if outcome.timed_out:
         return None  # the clock ends it
     return digest_of(outcome.model, raw_values(case, outcome.model, data.Z))
 

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["check_answers", "check_scaler", "check_solution_state"]
 
-# Support vectors at which a kernel machine is evaluated, and the most numbers that they may have as dense points.
+# Support vectors of the largest coefficients, and of the largest entries, at which a kernel machine is evaluated; and
+# the most numbers that these points may have if they are dense.
 _POINTS, _MOST = 8, 10**7
 _STATUSES = ("optimal", "stationary", "feasible", "infeasible", "diverged", "unknown")
 # The share by which two numbers may differ that a fit computed from each other.
 _ROUNDING = 1e-6
-# Of an intercept: a sum with other terms is finite.
+# Of an intercept, or of a coefficient where K is not known: a sum with other terms is finite.
 _LARGEST = 1e300
 
 
@@ -38,19 +39,35 @@ def _has_finite_square(*arrays: Any) -> bool:
 
 
 def check_answers(model: Any) -> None:
-    """Raise a ValueError unless |w|^2 and the values at some of a machine's own support vectors are finite."""
+    """Raise a ValueError unless |w|^2 and the values at some of a machine's own support vectors are finite.
+
+    Coefficients say nothing without the kernel: those of points of 1e-125 with a linear kernel may be 1e250.
+    """
     _require((np.abs(model.intercept_) <= _LARGEST).all(), "intercept_ is too large for decision values")
     if not hasattr(model, "support_"):
         _require(_has_finite_square(model.coef_), "coef_ is too large for decision values")
         return
     coef = model.decision_coef_
-    _require(_has_finite_square(coef, model.dual_coef_), "dual_coef_ is too large for decision values")
+    # `dual_coef_` has the same numbers in another layout.
+    largest = float(np.abs(coef).max(initial=0.0))
+    _require((np.abs(model.dual_coef_) <= largest).all(), "dual_coef_ is too large for decision values")
     V = model.support_vectors_
-    if model.kernel_ is None or not len(model.support_) or _POINTS * V.shape[1] > _MOST:
+    if model.kernel_ is None or not len(model.support_) or 2 * _POINTS * V.shape[1] > _MOST:
+        _require(largest <= _LARGEST, "dual_coef_ is too large for decision values")
         return
+    sizes = np.abs(coef).max(axis=1), _largest_entries(V)
+    some = np.unique(np.concatenate([np.argsort(-size, kind="stable")[:_POINTS] for size in sizes]))
     with np.errstate(all="ignore"):
-        values = model.expansion(V[:_POINTS], coef)
+        values = model.expansion(V[some], coef)
+        products = coef[some] * values  # terms of |w|^2
     _require(np.isfinite(values).all(), "the decision values at its support vectors are not finite")
+    _require(np.isfinite(products).all(), "dual_coef_ is too large for decision values")
+
+
+def _largest_entries(V: Any) -> Array:
+    """The largest absolute value in each row of a dense or sparse array."""
+    largest = abs(V).max(axis=1)
+    return largest.toarray().ravel() if hasattr(largest, "toarray") else np.asarray(largest)
 
 
 def check_scaler(scaler: Any, names: tuple[str, ...]) -> None:
