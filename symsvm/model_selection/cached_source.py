@@ -190,12 +190,17 @@ class CachedKernelSource(KernelSource):
         matrix: Any = self._matrix
         if self._buffers is None or self._buffer is not None or matrix.is_exact:
             return
-        if program.m < program.n or matrix.m > DEFAULTS.whole:
+        m, n = program.m, program.n
+        if m != matrix.m or n > DEFAULTS.whole:
             return
-        size = padded(matrix.m + 1)
+        size = padded(n + 1)
         self._buffer = self._buffers.take(size, "float32")
         K = self._buffer[: size * size].reshape(size, size)
         matrix.whole(K)
+        for low in range(m, n, m):  # a regression has two variables for each point
+            K[:m, low : low + m] = K[:m, :m]
+        for low in range(m, n, m):
+            K[low : low + m, :n] = K[:m, :n]
         self._reuse.working = WorkingSet.of_all(program, matrix, K)
 
     def _check_stopped(self, info):

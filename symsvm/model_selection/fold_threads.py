@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import math
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from symsvm._lib.blas import SingleThreadedBlas
@@ -27,10 +29,15 @@ class FoldThreads:
     ----------
     workers : int
         The number of threads; with one, everything runs in the caller's thread.
+
+    Attributes
+    ----------
+    deadline : float
+        A time of `time.perf_counter`, from which on tasks under way should stop.
     """
 
     def __init__(self, workers: int) -> None:
-        self.workers, self._stop, self._cancel = workers, threading.Event(), threading.Event()
+        self.workers, self.deadline, self._cancel = workers, math.inf, threading.Event()
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._open = contextlib.ExitStack()
 
@@ -48,11 +55,7 @@ class FoldThreads:
 
     def is_stopped(self) -> bool:
         """Whether tasks under way should stop."""
-        return self._stop.is_set() or self._cancel.is_set()
-
-    def stop(self) -> None:
-        """Stop the tasks under way, and those to come."""
-        self._stop.set()
+        return self._cancel.is_set() or time.perf_counter() >= self.deadline
 
     def map(self, work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return the results of a function of each item; an error of one stops the others."""

@@ -174,6 +174,11 @@ class HeldOutLoss:
             return Evaluation(dict(params), np.inf, None, time.perf_counter() - began, str(failure))
         return Evaluation(dict(params), loss, slopes, time.perf_counter() - began)
 
+    @property
+    def weight(self) -> float:
+        """The weight of all points together."""
+        return float(self._held.sum())
+
     # ---- the kernel
 
     def _bind(self, model: Any) -> None:
