@@ -230,8 +230,8 @@ def coarse_grid(space: SearchSpace, X: Any, y: Array, grid: Mapping[str, Sequenc
     y : array of shape (m,)
         Labels or targets.
     grid : dict, optional
-        Lists of values by names; by default C, nu and epsilon take usual values, and the first scale of the kernel takes
-        multiples of one that suits the distances of the points. A vector takes multiples of the one that it has.
+        Lists of values by names; by default C, nu and epsilon take usual values, and the first scale of the kernel
+        takes multiples of one that suits the distances of the points. A vector takes multiples of its own value.
 
     Returns
     -------

@@ -93,7 +93,7 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
         for no prior.
     grid : dict, optional
         Values by names for the starting points; by default 4 values of C and 4 of a scale of the kernel, or 3 of nu.
-    starts : int, default=1
+    starts : int, default=2
         The number of cells of the grid, the best ones, that L-BFGS starts from.
     max_iter : int, default=30
         The most iterations of L-BFGS from each start.
@@ -164,7 +164,7 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
         scoring: str | Callable[..., Any] | None = None,
         prior: float | None = 1.0,
         grid: Mapping[str, Sequence[Any]] | None = None,
-        starts: int = 1,
+        starts: int = 2,
         max_iter: int = 30,
         max_evaluations: int | None = None,
         time_limit: float | None = None,
@@ -293,9 +293,7 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _folds(self, points: Any, targets: Array, kind: type) -> list[tuple[Array, Array]] | None:
         if isinstance(self.cv, str):
             if self.cv != "loo":
-                raise ValueError(
-                    f"cv must be a number of folds, a splitter, pairs of row numbers or 'loo', got {self.cv!r}."
-                )
+                raise ValueError(f"cv must be a number of folds, a splitter, pairs or 'loo', got {self.cv!r}.")
             if "nu" in kind().get_params():
                 raise ValueError(
                     f"cv='loo' is for SVC and SVR, got {kind.__name__}: without a point nu has another total."
@@ -317,7 +315,7 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.verbose:
             stage = "grid" if step.stage == 0 else f"start {step.stage}"
             values = ", ".join(f"{name} = {_short(value)}" for name, value in step.params.items())
-            print(f"{step.done:4d}  {stage:8s} loss {step.loss:.6g}  best {step.best:.6g}  {values}")  # noqa: T201
+            print(f"{step.done:4d}  {stage:8s} loss {step.loss:.6g}  best {step.best:.6g}  {values}")
         return None if self.progress is None else self.progress(step)
 
     def _record(self, descent: Descent, n_splits: int) -> None:

@@ -7,7 +7,8 @@ With the solution z(theta), b(theta) of each fold k, trained without its points 
 For g = dL/df the gradients by the solution are dL/dz = K(T, V) g at the points of the variables and dL/db = sum g. One
 adjoint system for each problem (`symsvm.implicit`) gives u and w, and then::
 
-    dL/dtheta = sum_ij c_i dK_ij/dtheta beta_j - u.dp/dtheta + w.dtotal/dtheta + lower'.dlower/dtheta + upper'.dupper/dtheta
+    dL/dtheta = sum_ij c_i dK_ij/dtheta beta_j - u.dp/dtheta + w.dtotal/dtheta
+                + lower'.dlower/dtheta + upper'.dupper/dtheta
 
 with c = g on the points held out and c = -u on those of the problem. The first sum is done once for all problems.
 """
@@ -160,7 +161,7 @@ class HeldOutLoss:
     def __call__(self, params: Mapping[str, Any], *, gradient: bool = True, tol: float | None = None) -> Evaluation:
         """Evaluate the loss, and its gradient if asked for, at values of the parameters by name."""
         began = time.perf_counter()
-        model = self.space.model(params).set_params(tol=self.tol if tol is None else tol, verbose=0)
+        model = self.space.model(params).set_params(tol=self.tol if tol is None else tol)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)

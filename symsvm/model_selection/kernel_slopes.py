@@ -4,7 +4,7 @@
 
 The columns of C and B are those of the problems of a search: its folds and pairs of classes share one pass over the
 pairs. D is a further matrix, of leave-one-out. For the RBF kernel with widths sigma_k, dK_ij / d log sigma_k =
-K_ij (a_ik - a_jk)^2 with a_ik = x_ik / sigma_k. With the cached matrix K and M = K * W the sums are products of matrices:
+K_ij (a_ik - a_jk)^2 with a_ik = x_ik / sigma_k. With the cached matrix K and M = K * W these are matrix products:
 
     ds / d log sigma_k = sum_i (r_i + c_i) a_ik^2 - 2 sum_i a_ik (M a)_ik,    r and c the sums of rows and columns of M
 
@@ -68,7 +68,7 @@ class KernelSlopes:
     ) -> dict[str, Any]:
         """Return the gradient by each number of the kernel, a float or a vector.
 
-        `gram` is its matrix; one of another kernel, such as the same one with a constant for the intercept, is not used.
+        `gram` is its matrix; that of another kernel, such as the same with a constant for the intercept, is not used.
         """
         if not self._names:
             return {}

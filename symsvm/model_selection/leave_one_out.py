@@ -7,9 +7,9 @@ the system of the adjoint, with N = M^-1, M = [A E; E' 0], A = K_FF + ridge, E t
     i at its bound    f_i = (K beta)_i + b - z_i S_i,    S_i = K_ii - k_i'N k_i,    k_i = (K_Fi, 1)
     z_i = 0           f_i = (K beta)_i + b
 
-1 / N_ii and S_i are squared distances of Phi(x_i) from the span of the others (Vapnik and Chapelle, 2000). The values are
-those of a fit without the point wherever leaving it out moves no variable to or from a bound. With g = dL/df, a_i =
-g_i z_i, T = N k_B, and g0 = g but 0 where i is free::
+1 / N_ii and S_i are squared distances of Phi(x_i) from the span of the others (Vapnik and Chapelle, 2000). The values
+are those of a fit without the point wherever leaving it out moves no variable to or from a bound. With g = dL/df,
+a_i = g_i z_i, T = N k_B, and g0 = g but 0 where i is free::
 
     dL/dz_F = -g / N_ii        dL/dz_B = -g S        dL/dp_F = -g        and those of f = K beta + b with g0
     dL/dK   = -N_F diag(a / N_ii^2) N_F' - T_F diag(a_B) T_F'   on F x F

@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import difflib
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,13 @@ from sklearn.base import clone
 
 from symsvm._lib.validation import is_symbolic, number
 from symsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.kernels import Constant, Kernel
 from symsvm.kernels.algebra import Scale
+from symsvm.solvers import Decomposition
+from symsvm.solvers.registry import choose_solver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from symsvm._lib.types import Array
 
@@ -40,7 +42,7 @@ __all__ = ["Coordinate", "SearchSpace"]
 _MACHINE = {SVC: ("C",), SVR: ("C", "epsilon"), NuSVC: ("nu",), NuSVR: ("C", "nu")}
 # Kernels named by a string: their parameters as arguments of the estimator.
 _NAMED = {"rbf": ("gamma",), "laplacian": ("gamma",), "poly": ("gamma", "coef0"), "sigmoid": ("gamma", "coef0")}
-# Of a number that no range is given for: the factors that it may change by, and the distance of one that may be negative.
+# Of a number without a range: the factor that it may change by, and the distance of one that may be negative.
 _FACTOR, _DISTANCE, _LOGIT = 1e5, 1e3, 7.0
 
 
@@ -113,7 +115,7 @@ class SearchSpace:
 
     def __init__(self, estimator: Any, over: Iterable[str] | Mapping[str, Any], *, gamma: float | None = None) -> None:
         kind = machine(estimator)
-        ranges: dict[str, Any] = dict(over) if hasattr(over, "items") else dict.fromkeys(_names(over))  # pyright: ignore
+        ranges: dict[str, Any] = dict(over) if isinstance(over, Mapping) else dict.fromkeys(_names(over))
         if not ranges:
             raise ValueError("over names no parameter: give some, such as over=['C', 'gamma'].")
         self.estimator: Any = clone(estimator)
@@ -167,9 +169,9 @@ class SearchSpace:
         return value, g
 
     def model(self, params: Mapping[str, Any]) -> Any:
-        """Return a clone of the estimator with these values."""
-        model: Any = clone(self.estimator)
-        return model.set_params(**params)
+        """Return a clone of the estimator with these values, without a bar and without a calibration."""
+        model: Any = clone(self.estimator).set_params(**params, verbose=0)
+        return model.set_params(calibration=None) if hasattr(model, "calibration") else model
 
     def kernel_paths(self) -> dict[str, str]:
         """Return the names of parameters of the kernel, each with its name in the `Kernel` object."""
@@ -194,15 +196,16 @@ def machine(estimator: Any) -> type:
             "OneClassSVM has no labels, so there is no held-out loss to minimise: use SVC, SVR, NuSVC or NuSVR."
         )
     kind = next((kind for kind in _MACHINE if isinstance(estimator, kind)), None)
-    if kind is None or not isinstance(estimator, KernelEstimator):
-        name = type(estimator).__name__
-        if hasattr(estimator, "steps"):
-            raise TypeError(f"a search by gradient takes SVC, SVR, NuSVC or NuSVR, got a {name}: transform X first.")
-        raise TypeError(f"a search by gradient takes SVC, SVR, NuSVC or NuSVR, got {name}.")
-    if estimator.kernel == "precomputed" or (callable(estimator.kernel) and not isinstance(estimator.kernel, Kernel)):
+    if kind is None:
+        name, advice = type(estimator).__name__, ": transform the points first" if hasattr(estimator, "steps") else ""
+        raise TypeError(f"a search by gradient takes SVC, SVR, NuSVC or NuSVR, got {name}{advice}.")
+    kernel = estimator.kernel
+    if kernel == "precomputed" or (callable(kernel) and not isinstance(kernel, Kernel)):
         raise TypeError(
             "a search by gradient needs a kernel with an expression, got a matrix or a function: give a Kernel."
         )
+    if estimator.mode is not None or not isinstance(choose_solver(estimator.solver, "dual"), Decomposition):
+        raise ValueError("a search by gradient runs the default solver on Numba: leave out solver and mode.")
     return kind
 
 
@@ -251,13 +254,13 @@ def _is_numeric(value: Any) -> bool:
 
 def _unknown(name: str, estimator: Any, known: Mapping[str, Any]) -> str:
     has = ", ".join(known)
-    if name in ("degree", "kernel__degree") or name.endswith(("__degree", "__n")):
-        return f"over names {name!r}, an integer, by which there is no derivative: search it with `tune`. It may name {has}."
+    if name.rpartition("__")[2] in ("degree", "n"):
+        return f"over names {name!r}, an integer, which has no derivative: search it with `tune`. It may name {has}."
     if name == "gamma" and estimator.kernel == "linear":
         return f"over names 'gamma', which has no effect on the linear kernel. It may name {has}."
     near = difflib.get_close_matches(name, list(known), 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"over names {name!r}, which is no number of this estimator{hint} It has {has}."
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"over names {name!r}, which is no number of this estimator.{hint} It has {has}."
 
 
 def _coordinate(name: str, value: Any, scale: str, limits: Any, start: int) -> Coordinate:
