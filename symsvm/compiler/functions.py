@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pytensor
-from pytensor.compile.mode import Mode, get_mode
+from pytensor.compile.mode import Mode, get_mode, optdb
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.configdefaults import config
 from pytensor.gradient import DisconnectedGrad
 from pytensor.gradient import grad as differentiate
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
@@ -25,6 +26,7 @@ from symsvm._lib.code_cache import prepare_directories
 from symsvm._lib.compat import jax_mode, numba_mode
 from symsvm._lib.forks import call_after_fork, fork_safe_lock, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
+from symsvm.compiler.ops.split_parts import replace_splits
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
 
@@ -266,6 +268,19 @@ def add_jax_conversions(module: str) -> None:
     """Name a module that converts further Ops to JAX; it is imported before a graph is compiled for JAX."""
     _JAX_CONVERSIONS.append(module)
     _prepare_jax.cache_clear()
+
+
+class _PrepareJax(GraphRewriter):
+    """Make a graph with symsvm's Ops ready for JAX, whoever compiles it."""
+
+    def apply(self, fgraph):
+        """Register the conversions, and cut arrays where JAX can."""
+        if any(type(node.op).__module__.startswith("symsvm.") for node in fgraph.apply_nodes):
+            _prepare_jax()
+            replace_splits(fgraph)
+
+
+optdb.register("symsvm_prepare_jax", _PrepareJax(), "jax", position=0)
 
 
 @functools.cache

@@ -1,16 +1,17 @@
 """The adjoint of a solution: how a loss depends on what the problem is made of, by one symmetric system.
 
 Every problem here is: minimise W(v) subject to lower <= v <= upper, A v = c. At the solution let F be the variables
-between their bounds, B the others, H the Hessian of W, and b the multipliers: g + A'b = 0 on F, g = dW/dv. While F does not
-change, the derivatives of (v_F, b) follow from those equations. For a loss with the gradients gv and gb by v and b::
+between their bounds, B the others, H the Hessian of W, and b the multipliers: g + A'b = 0 on F, g = dW/dv. While F does
+not change, the derivatives of (v_F, b) follow from those equations. For a loss with the gradients gv and gb by v and
+b::
 
     [H_FF  A_F'] [u]   [gv_F]
     [A_F   0   ] [w] = [gb  ],    u = 0 on B
 
     d loss = -d_theta [u.g(v, theta) + b.A u + w.(A v - c)] + sum over B of (gv - H u - A'w)_i d(bound_i)
 
-d_theta is the derivative by everything that g, A and c depend on, at fixed v, u, b and w. Where no variable of an equality
-is free, b is the midpoint of an interval, and its gradient goes in halves to the two variables at its ends.
+d_theta is the derivative by everything that g, A and c depend on, at fixed v, u, b and w. Where no variable of an
+equality is free, b is the midpoint of an interval, and its gradient goes in halves to the two variables at its ends.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, eigh, solve
 
+from symsvm._lib.blas import SingleThreadedBlas
+from symsvm.implicit.symmetric_system import solve_symmetric
 from symsvm.objectives.separable_program import SeparableProgram
 
 if TYPE_CHECKING:
@@ -30,11 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Adjoint", "GradientWarning", "solve_adjoint"]
 
-# A solution of the system that is larger than the right-hand side by this factor, relative to the matrix, is not
-# determined: rounding of K changes it in the first digits.
-_DETERMINED = 1e11
-# The residual, relative to the right-hand side, above which the system has no solution.
-_CONSISTENT = 1e-6
 # Variables within this many roundings of a bound are at the bound: they were divided by f and multiplied again.
 _ROUNDINGS = 8
 
@@ -56,13 +53,15 @@ class Adjoint:
     multipliers : array of shape (n,)
         For each variable the number b with g_i + a_i b = 0, where u_i is not 0.
     lower, upper : arrays of shape (n,)
-        The gradients by the bounds.
+        The gradients by the bounds; 0 where they were not asked for.
     n_free : int
         The number of free variables.
     margin : float
         The least distance of a free variable from its bounds, relative to the largest variable.
     complementarity : float
         The least |g_i + a_i b| of a variable at a bound. At 0 it is about to become free.
+    condition : float
+        An estimate of the condition of H_FF; infinite where it is singular to rounding.
     is_determined : bool
         Whether the system determines the adjoint.
     """
@@ -75,10 +74,20 @@ class Adjoint:
     n_free: int
     margin: float
     complementarity: float
+    condition: float
     is_determined: bool
 
 
-def solve_adjoint(problem: KernelProblem, v: Array, gv: Array, gb: Array, *, tol: float = 1e-6) -> Adjoint:
+def solve_adjoint(
+    problem: KernelProblem,
+    v: Array,
+    gv: Array,
+    gb: Array,
+    *,
+    F: Array | None = None,
+    tol: float = 1e-6,
+    bounds: tuple[bool, bool] = (True, True),
+) -> Adjoint:
     """Solve the adjoint system of a solved problem.
 
     Parameters
@@ -89,8 +98,12 @@ def solve_adjoint(problem: KernelProblem, v: Array, gv: Array, gb: Array, *, tol
         Its solution.
     gv, gb : array of shape (n,), array of shape (G,)
         The gradients of a loss by v and by the multipliers b of the equalities.
+    F : array, optional
+        The gradient of W by the variables of the program, `Solution.gradient`; computed where it is not given.
     tol : float
         The largest KKT violation of a solution.
+    bounds : tuple of bool
+        Whether the gradients by the lower and by the upper bounds are asked for.
 
     Returns
     -------
@@ -102,97 +115,120 @@ def solve_adjoint(problem: KernelProblem, v: Array, gv: Array, gb: Array, *, tol
     ValueError
         If v is no solution to `tol`.
     """
-    program, change = problem.program, problem.change
-    whole: Any = program if problem.smooth is None else SeparableProgram(program, problem.smooth)
-    z = _at_bounds(change.to_program(np.asarray(v, dtype="float64")), program.lower, program.upper)
-    Kz = _product(problem, program.weights(z))
-    F = whole.gradient(Kz, z)
-    bs, violation = whole.multipliers(F, z)
-    if not change.violation * violation <= tol:
-        raise ValueError(
-            f"the gradient of a solution needs a solution: the KKT violation is {change.violation * violation:.2g}, above "
-            f"tol={tol:g}. Raise max_iter or time_limit, or scale the features."
-        )
-    free = (z > program.lower) & (z < program.upper)
-    # From v to z = f v: entry k of z belongs to entry e(k) of v.
-    n = len(v)
-    entry = np.arange(n) if change.order is None else np.asarray(change.order)
-    entry = np.tile(entry, 2) if change.is_split else entry
-    f = np.broadcast_to(np.asarray(change.factor, dtype="float64"), n)
-    unit = np.broadcast_to(np.asarray(change.multiplier, dtype="float64"), bs.shape)
-    gz, gb_z = gv[entry] / f[entry], unit * gb
-    D = program.diagonal if problem.smooth is None else program.diagonal + problem.smooth.curvature(z)
+    with SingleThreadedBlas():
+        return _Adjoint(problem, v, F).solve(gv, gb, tol, bounds)
 
-    u = np.zeros(program.n)
-    has_free = np.array([(program.group[free] == g).any() for g in range(len(bs))], dtype=bool)
-    for g in np.flatnonzero(~has_free):
-        ends = _ends(F, z, program, g)
-        u[ends] = gb_z[g] / max(1, len(ends))
-    w = np.zeros(len(bs))
-    is_determined = True
-    if free.any():
-        r, here = gz[free].copy(), np.flatnonzero(free)
+
+class _Adjoint:
+    """The adjoint system of one solution, in the variables z = f v of its program."""
+
+    def __init__(self, problem: KernelProblem, v: Array, F: Array | None):
+        self.problem, self.program, self.change = problem, problem.program, problem.change
+        smooth, program = problem.smooth, problem.program
+        self.whole: Any = program if smooth is None else SeparableProgram(program, smooth)
+        self.z = z = _at_bounds(self.change.to_program(np.asarray(v, dtype="float64")), program.lower, program.upper)
+        self.F = self.whole.gradient(self.product(program.weights(z), None), z) if F is None else F
+        self.bs, self.violation = self.whole.multipliers(self.F, z)
+        self.free = (z > program.lower) & (z < program.upper)
+
+    def product(self, beta: Array, points: Array | None) -> Array:
+        """K beta at some points, or at all, in float64; 0 at the others."""
+        program, support = self.program, np.flatnonzero(beta)
+        out = np.zeros(program.m)
+        if not len(support) or (points is not None and not len(points)):
+            return out
+        found = out if points is None else np.zeros(len(points))
+        self.problem.matrix.product(beta[support], points, support, found, exact=True)
+        if points is not None:
+            out[points] = found
+        return out
+
+    def solve(self, gv: Array, gb: Array, tol: float, bounds: tuple[bool, bool]) -> Adjoint:
+        """Solve the system for one loss, back in the units of v."""
+        program, change, free, z, bs = self.program, self.change, self.free, self.z, self.bs
+        if not change.violation * self.violation <= tol:
+            raise ValueError(
+                "the gradient of a solution needs a solution: the KKT violation is "
+                f"{change.violation * self.violation:.2g}, above tol={tol:g}. Raise max_iter or time_limit, or scale "
+                "the features."
+            )
+        # From v to z = f v: entry k of z belongs to entry e(k) of v.
+        n = len(gv)
+        entry = np.arange(n) if change.order is None else np.asarray(change.order)
+        entry = np.tile(entry, 2) if change.is_split else entry
+        f = np.broadcast_to(np.asarray(change.factor, dtype="float64"), n)
+        unit = np.broadcast_to(np.asarray(change.multiplier, dtype="float64"), bs.shape)
+        gz = gv[entry] / f[entry]
+        u, w, condition, is_determined = self._system(gz, unit * gb)
+        b_of, w_of = (x[program.group] if len(x) else np.zeros(program.n) for x in (bs, w))
+        slope = self.F + b_of
+        at_upper = ~free & (z == program.upper) & ((z > program.lower) | (slope < 0))
+        at_lower = ~free & ~at_upper
+        if change.is_split:  # a part at 0 is at no bound of v
+            at_upper, at_lower = at_upper & (z > 0), at_lower & (z < 0)
+        turned = f[entry] < 0
+        ends = at_lower & ~turned | at_upper & turned, at_upper & ~turned | at_lower & turned
+        ends = [end & wanted for end, wanted in zip(ends, bounds, strict=True)]
+        here = ends[0] | ends[1]
+        Ku = self.product(program.weights(u), np.unique(program.point[here]))[program.point]
+        by_bound = np.where(here, f[entry] * (gz - Ku - w_of), 0.0)
+        idle = ~free & (program.upper > program.lower)
+        if change.is_split:  # one part of a point outside the tube is free or at its bound, the other one at 0
+            idle &= np.tile(~(free | (z != 0)).reshape(2, -1).any(axis=0), 2) | (z != 0)
+        distance = np.minimum(z[free] - program.lower[free], program.upper[free] - z[free])
+        return Adjoint(
+            u=np.bincount(entry, u, n) / f,
+            w=unit * w,
+            multipliers=_spread(entry, np.where(free, b_of, -self.F), u, n, unit, program.group),
+            lower=np.bincount(entry, np.where(ends[0], by_bound, 0.0), n),
+            upper=np.bincount(entry, np.where(ends[1], by_bound, 0.0), n),
+            n_free=int(free.sum()),
+            margin=float(distance.min(initial=np.inf)) / (float(np.abs(z).max(initial=0.0)) or 1.0),
+            complementarity=float(change.violation * np.abs(slope[idle]).min(initial=np.inf)),
+            condition=condition,
+            is_determined=is_determined,
+        )
+
+    def _system(self, gz: Array, gb: Array) -> tuple[Array, Array, float, bool]:
+        """u and w in the units of z, the condition of the matrix, and whether they are determined."""
+        program, free, smooth = self.program, self.free, self.problem.smooth
+        u, w = np.zeros(program.n), np.zeros(len(gb))
+        has_free = np.array([(program.group[free] == g).any() for g in range(len(gb))], dtype=bool)
+        for g in np.flatnonzero(~has_free):
+            ends = _ends(self.F, self.z, program, g)
+            u[ends] = gb[g] / max(1, len(ends))
+        if not free.any():
+            return u, w, 1.0, True
+        here = np.flatnonzero(free)
+        points, r = program.point[here], gz[here].copy()
         if u.any():
-            r -= _product(problem, program.weights(u))[program.point[here]]
+            r -= self.product(program.weights(u), np.unique(points))[points]
+        D = program.diagonal if smooth is None else program.diagonal + smooth.curvature(self.z)
         A = np.empty((len(here), len(here)))
-        problem.matrix.block(program.point[here], program.point[here], A)
+        self.problem.matrix.block(points, points, A)
         A[np.diag_indices(len(here))] += D[here]
         E = (program.group[here][:, None] == np.flatnonzero(has_free)).astype("float64")
-        u[here], w[has_free], is_determined = _solve(A, E, r, gb_z[has_free])
-    Ku = _product(problem, program.weights(u))[program.point]
-    b_of = bs[program.group] if len(bs) else np.zeros(program.n)
-    w_of = w[program.group] if len(bs) else np.zeros(program.n)
-    slope = F + b_of
-    by_bound = np.where(free, 0.0, gz - Ku - w_of)
-    at_upper = ~free & (z == program.upper) & ((z > program.lower) | (slope < 0))
-    at_lower = ~free & ~at_upper
-    if change.is_split:  # a part at 0 is at no bound of v
-        at_upper, at_lower = at_upper & (z > 0), at_lower & (z < 0)
-    turned = f[entry] < 0
-    bound = f[entry] * by_bound
-    size = float(np.abs(z).max(initial=0.0)) or 1.0
-    distance = np.minimum(z[free] - program.lower[free], program.upper[free] - z[free])
-    idle = ~free & (program.upper > program.lower)
-    if change.is_split:  # one part of a point outside the tube is free or at its bound, the other one at 0
-        idle &= np.tile(~(free | (z != 0)).reshape(2, -1).any(axis=0), 2) | (z != 0)
-    return Adjoint(
-        u=np.bincount(entry, u, n) / f,
-        w=unit * w,
-        multipliers=_spread(entry, np.where(free, b_of, -F), u, n, unit, program.group),
-        lower=np.bincount(entry, np.where(at_lower & ~turned | at_upper & turned, bound, 0.0), n),
-        upper=np.bincount(entry, np.where(at_upper & ~turned | at_lower & turned, bound, 0.0), n),
-        n_free=int(free.sum()),
-        margin=float(distance.min(initial=np.inf)) / size,
-        complementarity=float(change.violation * np.abs(slope[idle]).min(initial=np.inf)),
-        is_determined=is_determined,
-    )
+        u[here], w[has_free], condition, is_determined = solve_symmetric(A, E, r, gb[has_free])
+        return u, w, condition, is_determined
 
 
 def warn_if_doubtful(adjoint: Adjoint) -> None:
     """Warn where the derivative is not determined, or where it does not exist."""
     if not adjoint.is_determined:
         warnings.warn(
-            f"the problem does not determine the derivative of its {adjoint.n_free} free variables: other values of them "
-            "have the same decision function. The gradient is that of the smallest change. Differentiate the decision "
-            "function instead, or add a diagonal to W.",
+            f"the problem does not determine the derivative of its {adjoint.n_free} free variables: other values of "
+            "them have the same decision function. The gradient is that of the smallest change. Differentiate the "
+            "decision function instead, or add a diagonal to W.",
             GradientWarning,
             stacklevel=3,
         )
     elif adjoint.complementarity == 0 or adjoint.margin < 1e-13:
         warnings.warn(
-            "the solution has no derivative here: a variable is at its bound and its multiplier is 0. The gradient is that "
-            "of one side.",
+            "the solution has no derivative here: a variable is at its bound and its multiplier is 0. The gradient is "
+            "that of one side.",
             GradientWarning,
             stacklevel=3,
         )
-
-
-def _product(problem: KernelProblem, beta: Array) -> Array:
-    """K beta at all points, in float64."""
-    support, out = np.flatnonzero(beta), np.zeros(problem.program.m)
-    if len(support):
-        problem.matrix.product(beta[support], None, support, out, exact=True)
-    return out
 
 
 def _at_bounds(z: Array, lower: Array, upper: Array) -> Array:
@@ -221,66 +257,3 @@ def _spread(entry: Array, b: Array, u: Array, n: int, unit: Array, group: Array)
     out, used = np.zeros(n), u != 0
     out[entry[used]] = (unit[group] * b)[used]
     return out
-
-
-def _solve(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Array, bool]:
-    """Solve [A E; E' 0] [u; w] = [r; s]; also whether the solution is determined.
-
-    A is positive semi-definite: Cholesky's factor serves where it is definite; else a symmetric factor, and where that
-    is singular, eigenvalues for the smallest solution.
-    """
-    size, right = float(np.abs(A).max(initial=0.0)), float(max(np.abs(r).max(initial=0.0), np.abs(s).max(initial=0.0)))
-    if right == 0:
-        return np.zeros(len(r)), np.zeros(len(s)), True
-    for method in (_by_cholesky, _by_symmetric_factor):
-        found = method(A, E, r, s)
-        if found is not None:
-            u, w = found
-            with np.errstate(over="ignore", invalid="ignore"):
-                off = _residual(A, E, r, s, u, w) / right
-                if off <= _CONSISTENT and size * np.abs(u).max() <= _DETERMINED * right:
-                    return u, w, True
-    M = np.block([[A, E], [E.T, np.zeros((len(s), len(s)))]])
-    values, vectors = eigh(M)
-    kept = np.abs(values) > len(M) * np.finfo("float64").eps * np.abs(values).max() * 16
-    x = vectors[:, kept] @ ((vectors[:, kept].T @ np.concatenate([r, s])) / values[kept])
-    u, w = x[: len(r)], x[len(r) :]
-    return u, w, bool(_residual(A, E, r, s, u, w) <= _CONSISTENT * right)
-
-
-def _residual(A: Array, E: Array, r: Array, s: Array, u: Array, w: Array) -> float:
-    one, two = A @ u + E @ w - r, E.T @ u - s
-    return float(max(np.abs(one).max(initial=0.0), np.abs(two).max(initial=0.0)))
-
-
-def _by_cholesky(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Array] | None:
-    try:
-        factor = cho_factor(A, lower=True, check_finite=False)
-    except LinAlgError:
-        return None
-    if not len(s):
-        u = cho_solve(factor, r, check_finite=False)
-        return u + cho_solve(factor, r - A @ u, check_finite=False), s
-    both = cho_solve(factor, np.column_stack([r, E]), check_finite=False)
-    Y = both[:, 1:]
-    S = E.T @ Y
-    u, w = np.zeros(len(r)), np.zeros(len(s))
-    try:
-        for _ in range(2):  # the second pass corrects the first
-            first = both[:, 0] if not u.any() else cho_solve(factor, r - A @ u - E @ w, check_finite=False)
-            dw = np.linalg.solve(S, E.T @ first - (s - E.T @ u))
-            u, w = u + first - Y @ dw, w + dw
-    except LinAlgError:
-        return None
-    return u, w
-
-
-def _by_symmetric_factor(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Array] | None:
-    M = np.block([[A, E], [E.T, np.zeros((len(s), len(s)))]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # the caller looks at the residual
-        try:
-            x = solve(M, np.concatenate([r, s]), assume_a="sym", check_finite=False)
-        except LinAlgError:
-            return None
-    return x[: len(r)], x[len(r) :]

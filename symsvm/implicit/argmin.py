@@ -7,7 +7,9 @@ Forward, the Op `Argmin` runs the fast exact solver. Backward, the Op `AdjointSo
 
 with v, u, b, w and the gradients lower', upper' by the bounds held fixed. `symsvm.compiler.reading` says what W is, so
 
-    u.dW/dv = s sum_ij Q_i q_j H(r_i, r_j) + sum_i u_i phi_i'(v_i),    q and Q the sums of c_i v_i and of c_i u_i over parts
+    u.dW/dv = s sum_ij Q_i q_j H(r_i, r_j) + sum_i u_i phi_i'(v_i)
+
+q_i is the sum of c_i v_i over the parts of v, and Q_i that of c_i u_i.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportIndexIssue=false
@@ -22,7 +24,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_grad
 from pytensor.gradient import grad as differentiate
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
@@ -44,9 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from symsvm._lib.types import Array, Graph
+    from symsvm.implicit.adjoint import Adjoint
     from symsvm.solvers.solution import Solution
 
-__all__ = ["AdjointSolve", "Argmin", "Support", "argmin"]
+__all__ = ["AdjointSolve", "Argmin", "Support", "argmin", "last_adjoint"]
 
 # A gradient rests on the set of free variables, which a larger violation may not have found.
 _VIOLATION = 10.0
@@ -103,6 +106,8 @@ def argmin(
     >>> f = pytensor.function([C, sigma], [b, *pytensor.grad(b, [C, sigma])], mode="FAST_COMPILE")
     >>> [round(float(x), 4) for x in f(1.0, 1.0)]
     [-0.047, -0.047, -0.044]
+    >>> last_adjoint(b).n_free
+    0
     """
     if not isinstance(objective, Objective):
         raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
@@ -117,11 +122,30 @@ def argmin(
     sparse = {v: data.pop(v.name).tocsr() for v in inputs if hasattr(data.get(v.name), "tocsr")}
     limits = {"tol": number(tol, "tol", positive=True), "max_iter": max_iter, "time_limit": time_limit}
     op = Argmin(objective, inputs, sparse, limits, warm_start=warm_start)
-    point, b = op(*(data.get(v.name, v) if v.name else v for v in inputs if v not in sparse))
+    point, b, _ = op(*(data.get(v.name, v) if v.name else v for v in inputs if v not in sparse))
     point.name = objective.variable.name
     if objective.equality is None:
         return point, pt.constant(0.0)
     return point, b if objective.equality[0].ndim == 2 else b[0]
+
+
+def last_adjoint(solution: Graph) -> Adjoint | None:
+    """Return what the last gradient of a solution rests on: the size of its free set, margins, a condition.
+
+    Parameters
+    ----------
+    solution : TensorVariable
+        A graph of `argmin`, lam or b.
+
+    Returns
+    -------
+    Adjoint or None
+        The adjoint of the last gradient that was computed in this process; None before the first.
+    """
+    for x in ancestors([solution]):
+        if x.owner is not None and isinstance(x.owner.op, Argmin):
+            return x.owner.op.adjoint.last
+    raise TypeError(f"solution must be a graph that argmin returned, got {solution!r}.")
 
 
 class Argmin(Op):
@@ -177,11 +201,11 @@ class Argmin(Op):
         return f"argmin of {self.objective!r}"
 
     def make_node(self, *inputs):
-        """Make the node, with the solution and the multipliers as outputs."""
+        """Make the node: its outputs are the solution, the multipliers, and the gradient of the program there."""
         register_conversions()
         pairs = zip(self.inputs, inputs, strict=True)
         inputs = [x.type.filter_variable(pt.as_tensor(v, dtype=x.dtype)) for x, v in pairs]
-        return Apply(self, inputs, [pt.dvector(), pt.tensor(dtype="float64", shape=(self.n_equalities,))])
+        return Apply(self, inputs, [pt.dvector(), pt.tensor(dtype="float64", shape=(self.n_equalities,)), pt.dvector()])
 
     @property
     def n_equalities(self) -> int | None:
@@ -194,8 +218,8 @@ class Argmin(Op):
         given = dict(zip((x.name for x in self.inputs), values, strict=True))
         return given | {x.name: matrix for x, matrix in self.sparse.items()}
 
-    def solve(self, *values: Array) -> tuple[Array, Array]:
-        """Return the solution and the multipliers in numbers."""
+    def solve(self, *values: Array) -> tuple[Array, Array, Array]:
+        """Return the solution, the multipliers and the gradient of the program in numbers."""
         start = self.last.point if self.warm_start and self.last is not None else None
         if start is not None and len(start) != self.count([np.shape(x) for x in values])[0]:
             start = None
@@ -203,18 +227,19 @@ class Argmin(Op):
         if self.warm_start:
             self.last = solution
         b = np.zeros(0) if solution.b is None else np.atleast_1d(np.asarray(solution.b, dtype="float64"))
-        return np.ascontiguousarray(solution.point, dtype="float64"), b
+        return np.ascontiguousarray(solution.point, dtype="float64"), b, np.ascontiguousarray(solution.gradient)
 
     def perform(self, node, inputs, outputs):
         """Run the solver."""
-        outputs[0][0], outputs[1][0] = self.solve(*inputs)
+        for output, value in zip(outputs, self.solve(*inputs), strict=True):
+            output[0] = value
 
     def infer_shape(self, fgraph, node, shapes):
-        """Return the number of variables and that of the equalities, from the shapes of the inputs."""
+        """Return the shapes of the outputs, from those of the inputs."""
         return [(length,) for length in self.lengths(node.inputs)]
 
     def lengths(self, inputs: Sequence[Any]) -> list[Graph]:
-        """Return the number of variables and of equalities as graphs of the inputs."""
+        """Return the lengths of the outputs as graphs of the inputs."""
         reading = self.program.reading
         assert reading is not None
         rows = reading.matrix if reading.pairs is None else reading.pairs.arrays[0]
@@ -223,7 +248,8 @@ class Argmin(Op):
         if self.n_equalities is None:
             counts[1] = self.objective.equality[0].shape[0]
         held = {x: pt.alloc(0.0, *matrix.shape) for x, matrix in self.sparse.items()}
-        return clone_replace(counts, {**dict(zip(self.inputs, inputs, strict=True)), **held}, rebuild_strict=False)
+        lengths = clone_replace(counts, {**dict(zip(self.inputs, inputs, strict=True)), **held}, rebuild_strict=False)
+        return [*lengths, 2 * lengths[0] if reading.width else lengths[0]]
 
     def _values(self, reading: Any) -> dict[Any, Any]:
         """What stands for the inputs of the reading."""
@@ -231,18 +257,18 @@ class Argmin(Op):
         return dict(zip(reading.inputs, given, strict=True))
 
     def count(self, shapes: Sequence[tuple[int, ...]]) -> list[int]:
-        """Return the numbers of variables and of equalities, from the shapes of the inputs."""
+        """Return the lengths of the outputs, from the shapes of the inputs."""
         compiled = function(self.inputs, self.lengths(self.inputs), mode=PLAIN)
         return [int(n) for n in compiled(*(np.empty(s, x.dtype) for s, x in zip(shapes, self.inputs, strict=True)))]
 
     def pullback(self, inputs, outputs, cotangents):
         """Return the gradients by all inputs; the docstring of this module gives the formula."""
-        v = outputs[0]
+        v, b, F = outputs
         gv, gb = (
             pt.zeros_like(x) if isinstance(g.type, DisconnectedType) else g
-            for x, g in zip(outputs, cotangents, strict=True)
+            for x, g in zip((v, b), cotangents[:2], strict=True)
         )
-        found = [disconnected_grad(x) for x in self.adjoint(*inputs, v, gv, gb)]
+        found = [disconnected_grad(x) for x in self.adjoint(*inputs, v, F, gv, gb)]
         arguments, total = self._sum()
         swaps = dict(zip((*self.inputs, *arguments), (*inputs, disconnected_grad(v), *found), strict=True))
         (total,) = clone_replace([total], swaps, rebuild_strict=False)
@@ -257,14 +283,21 @@ class Argmin(Op):
                 objective, v = self.objective, self.variable
                 u, w, b, low, up = (pt.dvector(name) for name in ("u", "w", "b", "low", "up"))
                 total = -with_sparse_points(_on_support(tile([self._slope(u)])[0]), self.sparse)
-                # No variable is at a bound that is infinite, and 0 times infinity is no number.
-                total += sum(pt.switch(pt.neq(g, 0), g * x, 0).sum() for g, x in zip((low, up), objective.bounds[:2]))
+                for g, bound, varies in zip((low, up), objective.bounds[:2], self.varying_bounds, strict=True):
+                    if varies:  # 0 times an infinite bound is no number, and no variable is at one
+                        total += pt.switch(pt.neq(g, 0), g * bound, 0).sum()
                 if objective.equality is not None:
                     a, c = objective.equality
                     rows, totals = pt.atleast_2d(a), pt.atleast_1d(c)
                     total -= (rows * (b * u)).sum() + (w * (pt.dot(rows, v) - totals)).sum()
                 self._terms = (v, u, w, b, low, up), total
         return self._terms
+
+    @property
+    def varying_bounds(self) -> tuple[bool, bool]:
+        """Whether the lower and the upper bound are computed from inputs."""
+        low, up = (not isinstance(x, Constant) for x in self.objective.bounds[:2])
+        return low, up
 
     def _slope(self, u: Graph) -> Graph:
         """u.dW/dv."""
@@ -289,12 +322,13 @@ class Argmin(Op):
 
 
 class AdjointSolve(Op):
-    """The adjoint system of a solution: (inputs, v, gradient by v, gradient by b) -> u, w, b, lower', upper'."""
+    """The adjoint system of a solution: (inputs, v, F, gradient by v, gradient by b) -> u, w, b, lower', upper'."""
 
     __props__ = ()
 
     def __init__(self, solution: Argmin):
         self.solution = solution
+        self.last: Adjoint | None = None
 
     def __eq__(self, other):
         return self is other
@@ -310,10 +344,11 @@ class AdjointSolve(Op):
 
     def solve(self, *values: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Return the adjoint in numbers; warn where the derivative is doubtful."""
-        *data, v, gv, gb = values
+        *data, v, F, gv, gb = values
         problem = self.solution.program.problem(**self.solution.data(data))
         tol = _VIOLATION * self.solution.limits["tol"]
-        found = solve_adjoint(problem, *(np.asarray(x, dtype="float64") for x in (v, gv, gb)), tol=tol)
+        v, F, gv, gb = (np.asarray(x, dtype="float64") for x in (v, F, gv, gb))
+        self.last = found = solve_adjoint(problem, v, gv, gb, F=F, tol=tol, bounds=self.solution.varying_bounds)
         warn_if_doubtful(found)
         return found.u, found.w, found.multipliers, found.lower, found.upper
 

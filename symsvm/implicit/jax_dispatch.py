@@ -33,7 +33,7 @@ def jax_funcify_adjoint(op, node=None, **kwargs):
     """Convert a solution of the adjoint system."""
 
     def adjoint(*values):
-        v, b = (jax.ShapeDtypeStruct(x.shape, jnp.float64) for x in values[-2:])
+        v, b = (jax.ShapeDtypeStruct(x.shape, jnp.float64) for x in (values[-4], values[-1]))
         return jax.pure_callback(_on_host(op.solve), (v, b, v, v, v), *values)
 
     return adjoint

@@ -1,7 +1,7 @@
 """Conversions to Numba of the Ops of `argmin`: the solver and the adjoint system are called as they are.
 
-The types of their results are given: Numba's own fallback infers them, and compiles for more than a minute. Nothing of a
-graph with these Ops is cached on disk, since its code refers to an Op of this process.
+The types of their results are given: Numba's own fallback infers them, and compiles for more than a minute. Nothing of
+a graph with these Ops is cached on disk, since its code refers to an Op of this process.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def numba_funcify_argmin(op, node, **kwargs):
 
     @numba_njit
     def argmin(*values):
-        with numba.objmode(v="float64[::1]", b="float64[::1]"):
-            v, b = call_op(key, values)
-        return v, b
+        with numba.objmode(v="float64[::1]", b="float64[::1]", F="float64[::1]"):
+            v, b, F = call_op(key, values)
+        return v, b, F
 
     return argmin, None
 

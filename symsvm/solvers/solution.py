@@ -87,6 +87,8 @@ class Solution:
         The variables of `program`; None without one.
     expand : callable or None
         The function of other rows that returns the values of the decision function there.
+    gradient : ndarray or None
+        The gradient of the objective of `program` by its variables, in float64; None without a program.
     """
 
     point: np.ndarray = field(repr=False)
@@ -100,6 +102,7 @@ class Solution:
     program: Any = field(default=None, repr=False)
     variables: np.ndarray | None = field(default=None, repr=False)
     expand: Callable[..., np.ndarray] | None = field(default=None, repr=False)
+    gradient: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def lam(self) -> np.ndarray:

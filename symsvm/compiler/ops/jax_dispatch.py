@@ -13,6 +13,7 @@ from pytensor.tensor.elemwise import CAReduce
 
 from symsvm._lib.compat import jax_function, override_jax, register_jax
 from symsvm.compiler.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
+from symsvm.compiler.ops.split_parts import SplitParts
 from symsvm.compiler.ops.squared_distances import CANCELLATION, SAMPLE, SquaredDistances
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point
 
@@ -27,6 +28,7 @@ __all__ = [
     "jax_funcify_polytope",
     "jax_funcify_reduction",
     "jax_funcify_sparse",
+    "jax_funcify_split",
 ]
 
 # The most rows of a tile, and the most entries.
@@ -125,6 +127,12 @@ def jax_funcify_pairs(op, node=None, **kwargs):
         return tiles.reshape(count * rows, *tiles.shape[2:])[:m]
 
     return pairs
+
+
+@register_jax(SplitParts)
+def jax_funcify_split(op, node=None, **kwargs):
+    """Convert a cut at the lengths of other arrays."""
+    return lambda *inputs: tuple(op.cut(jnp, *inputs))
 
 
 @register_jax(PolytopeProjection)

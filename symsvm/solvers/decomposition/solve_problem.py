@@ -190,7 +190,8 @@ def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: f
         matrix.product(beta[support], None, support, Kz, exact=True)
         return change.certificate(whole, Kz, z, tol=tol, is_convex=problem.is_convex)
 
-    b, violation = whole.multipliers(whole.gradient(Kz, z), z)
+    F = whole.gradient(Kz, z)
+    b, violation = whole.multipliers(F, z)
     stopped = result.stopped
     if stopped == "tol" and _is_doubtful(matrix, z, tol_z) and certify().status not in ("optimal", "stationary"):
         stopped, violation = "stalled", certify().violation / change.violation
@@ -206,7 +207,7 @@ def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: f
     expand = _expansion(problem, z, b) if problem.expand is not None else None
     b = change.multiplier * b
     b = (b if len(b) > 1 else float(b[0])) if len(b) else None
-    return Solution(v, b, v, stopped, result.n_iter, trace, certify, kind, program, z, expand)
+    return Solution(v, b, v, stopped, result.n_iter, trace, certify, kind, program, z, expand, F)
 
 
 def _snap(program: QuadraticProgram, matrix: KernelMatrix, result: Any) -> tuple[Array, Array]:
