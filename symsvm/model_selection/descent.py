@@ -211,7 +211,7 @@ class Descent:
             x,
             jac=True,
             method="L-BFGS-B",
-            bounds=self.space.bounds(),
+            bounds=self.space.bounds(x),
             options={"maxcor": _MEMORY, "maxiter": self.limits.max_iter, "ftol": self.limits.tol, "gtol": 1e-6},
         )
         if result.status == 1:

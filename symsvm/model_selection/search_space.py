@@ -42,8 +42,10 @@ __all__ = ["Coordinate", "SearchSpace"]
 _MACHINE = {SVC: ("C",), SVR: ("C", "epsilon"), NuSVC: ("nu",), NuSVR: ("C", "nu")}
 # Kernels named by a string: their parameters as arguments of the estimator.
 _NAMED = {"rbf": ("gamma",), "laplacian": ("gamma",), "poly": ("gamma", "coef0"), "sigmoid": ("gamma", "coef0")}
-# Of a number without a range: the factor that it may change by, and the distance of one that may be negative.
-_FACTOR, _DISTANCE, _LOGIT = 1e5, 1e3, 7.0
+# No logarithm moves further than this in a descent.
+_REACH = np.log(1e4)
+# Ranges of numbers that none is given for: of logarithms, of logits, and of numbers that may be negative.
+_RANGES = {"log": (1e-100, 1e100), "logit": (1e-3, 1 - 1e-3), "linear": (-1e100, 1e100)}
 
 
 @dataclass(frozen=True)
@@ -150,12 +152,13 @@ class SearchSpace:
             g[c.where] = np.atleast_1d(by_theta[c.name]) * c.slope(params[c.name])
         return g
 
-    def bounds(self) -> list[tuple[float, float]]:
-        """Return the range of each coordinate."""
+    def bounds(self, x: Array) -> list[tuple[float, float]]:
+        """Return the range of each coordinate for a descent from x: no number changes by more than a large factor."""
         pairs = []
         for c in self.coordinates:
             low, high = (float(c.to_x(v)[0]) for v in (c.low, c.high))
-            pairs += [(low, high)] * (c.where.stop - c.where.start)
+            reach = _REACH if c.scale == "log" else np.inf
+            pairs += [(max(low, start - reach), min(high, start + reach)) for start in x[c.where]]
         return pairs
 
     def prior(self, x: Array, tau: float) -> tuple[float, Array]:
@@ -286,9 +289,7 @@ def _coordinate(name: str, value: Any, scale: str, limits: Any, start: int) -> C
     elif scale == "log":
         if not np.all(theta > 0):
             raise ValueError(f"{name} must be positive to have a logarithm, got {value!r}: give another start.")
-        low, high = float(theta.min()) / _FACTOR, float(theta.max()) * _FACTOR
-    elif scale == "logit":
-        low, high = 1 / (1 + np.exp(_LOGIT)), 1 / (1 + np.exp(-_LOGIT))
+        low, high = _RANGES["log"]
     else:
-        low, high = float(theta.min()) - _DISTANCE, float(theta.max()) + _DISTANCE
+        low, high = _RANGES[scale]
     return Coordinate(name, scale, copy.copy(theta), low, high, slice(start, start + theta.size))
