@@ -46,7 +46,7 @@ class SearchPathDisplay(Display):
     Attributes
     ----------
     mesh_, colorbar_ : matplotlib artists
-        The losses of the grid.
+        The losses of the grid; for one parameter a line without a colorbar.
     lines_ : list of matplotlib Line2D
         The path from each start.
     best_ : matplotlib artist
@@ -99,8 +99,9 @@ class SearchPathDisplay(Display):
         if parameters is None:
             varied = [name for name in known if len(np.unique(_means(results, name)[results["stage"] == 0])) > 1]
             parameters = (varied + [name for name in known if name not in varied])[:2]
-        if len(parameters) != 2 or any(name not in known for name in parameters):
-            raise ValueError(f"parameters must be two of {', '.join(known)}, got {', '.join(parameters) or 'none'}.")
+        if not 1 <= len(parameters) <= 2 or any(name not in known for name in parameters):
+            chosen = ", ".join(parameters) or "none"
+            raise ValueError(f"parameters must be one or two of {', '.join(known)}, got {chosen}.")
         display = cls(
             parameters=list(parameters),
             values=[_means(results, name) for name in parameters],
@@ -127,33 +128,58 @@ class SearchPathDisplay(Display):
             The display itself.
         """
         ax = self._open_axes(ax, figsize=(5.8, 4.4))
+        places = [*self.values, self.losses][:2]  # of one parameter, the loss is the other axis
+        if len(self.parameters) == 2:
+            self._draw_grid(ax, kwargs)
+        else:
+            on_grid = np.flatnonzero(self.stages == 0)
+            on_grid = on_grid[np.argsort(self.values[0][on_grid])]
+            self.mesh_ = ax.plot(*(v[on_grid] for v in places), **({"color": INK, "marker": "s", "ls": ":"} | kwargs))[
+                0
+            ]
+            self.mesh_.set_label("grid")
+            ax.set_ylabel(self.label)
+            if self.values[0].min() > 0:
+                ax.set_xscale("log")
+        self.lines_ = []
+        for stage in range(1, int(self.stages.max(initial=0)) + 1):
+            x, y = (v[self._descending(stage)] for v in places)
+            line: dict[str, Any] = {
+                "color": series_colour(stage - 1),
+                "marker": "o",
+                "markersize": 4.5,
+                "linewidth": 1.6,
+            }
+            self.lines_ += ax.plot(x, y, label=f"start {stage}", markeredgecolor="white", markeredgewidth=0.6, **line)
+        x, y = ([v[self.best]] for v in places)
+        self.best_ = ax.scatter(x, y, marker="*", s=190, color="white", edgecolors=INK, linewidths=1.0, zorder=4)
+        ax.set_xlabel(self.parameters[0])
+        values = ", ".join(f"{name} = {v[self.best]:.4g}" for name, v in zip(self.parameters, self.values, strict=True))
+        ax.set_title(f"best: {values} ({self.losses[self.best]:.4g})", fontsize="medium")
+        self._finish()
+        if ax.get_legend() is not None:  # readable over the cells
+            ax.legend(fontsize="small", framealpha=0.9, edgecolor="none")
+        return self
+
+    def _draw_grid(self, ax: Axes, kwargs: dict[str, Any]) -> None:
+        """Draw the losses of the grid as cells."""
         on_grid = self.stages == 0
         cells = [np.unique(v[on_grid]) for v in self.values]
         scales = [Axis(list(v)) for v in cells]
         surface = np.full([len(v) for v in reversed(cells)], np.nan)
         for x, y, loss in zip(*(v[on_grid] for v in self.values), self.losses[on_grid], strict=True):
-            j, i = np.searchsorted(cells[0], x), np.searchsorted(cells[1], y)
+            i, j = np.searchsorted(cells[1], y), np.searchsorted(cells[0], x)
             surface[i, j] = np.fmin(surface[i, j], loss)
-        masked = np.ma.masked_invalid(surface)
-        style: dict[str, Any] = {"cmap": "cividis_r", "vmin": np.nanmin(self.losses)} | kwargs
-        self.mesh_ = ax.pcolormesh(*(scale.edges for scale in scales), masked, **style)
+        finite = self.losses[np.isfinite(self.losses)]
+        style: dict[str, Any] = {"cmap": "cividis_r", "vmin": finite.min()} | kwargs
+        shown = np.ma.masked_where(~np.isfinite(surface), surface)
+        self.mesh_ = ax.pcolormesh(*(scale.edges for scale in scales), shown, **style)
         self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, label=self.label)
         self.colorbar_.outline.set_visible(False)
-        for axis, scale, v in zip("xy", scales, self.values, strict=True):
-            if scale.is_log or (len(scale.values) == 1 and v.min() > 0):
+        for axis, scale in zip("xy", scales, strict=True):
+            if scale.is_log:
                 getattr(ax, f"set_{axis}scale")("log")
-        self.lines_ = []
-        for stage in range(1, int(self.stages.max(initial=0)) + 1):
-            x, y = (v[self._descending(stage)] for v in self.values)
-            line = {"color": series_colour(stage - 1), "marker": "o", "markersize": 3.5, "linewidth": 1.6}
-            self.lines_ += ax.plot(x, y, label=f"start {stage}", markeredgecolor="white", markeredgewidth=0.5, **line)
-        x, y = ([v[self.best]] for v in self.values)
-        self.best_ = ax.scatter(x, y, marker="*", s=190, color="white", edgecolors=INK, linewidths=1.0, zorder=4)
-        ax.set(xlabel=self.parameters[0], ylabel=self.parameters[1])
-        values = ", ".join(f"{name} = {v[self.best]:.4g}" for name, v in zip(self.parameters, self.values, strict=True))
-        ax.set_title(f"best: {values} ({self.losses[self.best]:.4g})", fontsize="medium")
-        self._finish()
-        return self
+        ax.set_ylabel(self.parameters[1])
 
     def _descending(self, stage: int) -> Array:
         """The evaluations of a start that are better than all before them: those that the search goes on from."""
@@ -277,7 +303,8 @@ def search_path(
     search : GradientSearchCV
         The fitted search.
     parameters : sequence of str, optional
-        The two parameters on the axes; by default those that the grid varies. Of a vector it is the geometric mean.
+        One or two parameters on the axes; by default those that the grid varies. Of a vector it is the geometric mean.
+        Over one parameter the losses are a curve.
     ax : matplotlib Axes, optional
         The axes to draw on; a new figure by default.
     **kwargs : dict
