@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Descent", "Limits", "SearchStep", "coarse_grid"]
 
-# Steps that L-BFGS remembers.
-_MEMORY = 10
+# Steps that L-BFGS remembers, and the change of a logarithm in its first one.
+_MEMORY, _FIRST_STEP = 10, 0.5
 # Values of the coarse grid: of C, in a regression as parts of the deviation of y; of a scale of the kernel, as factors;
 # of nu; of epsilon, as parts of the deviation of y.
 _C, _FACTORS, _NU, _EPSILON = (0.3, 3.0, 30.0, 300.0), (0.25, 0.5, 1.0, 2.0), (0.15, 0.3, 0.5), (0.1,)
@@ -188,34 +188,85 @@ class Descent:
         return unit * value, unit * g
 
     def _descend(self, x: Array, stage: int) -> None:
-        """Minimise by L-BFGS from x."""
-        best: list[Any] = [np.inf, x.copy()]  # the least value, and where
-        worst = 0.0
+        """Minimise by L-BFGS from x; where a kink ends a line search, begin again at the best point."""
+        bounds, first = self.space.bounds(x), self._value_and_gradient(x, stage)
+        steps, status = 0, "converged"
+        while first is not None:
+            run = _Run(x, *first, self.limits.tol)
 
-        def value_and_gradient(x: Array) -> tuple[float, Array]:
-            nonlocal worst
-            params = self.space.params_of(x)
-            found = self._evaluate(params, stage)
-            if found.gradient is None or not np.isfinite(found.loss):
-                away = x - best[1]  # a wall that leads back to the best point
-                return worst + 1.0 + 0.5 * float(away @ away), away
-            prior, by_prior = self._prior(x)
-            value, g = found.loss + prior, self.space.gradient(params, found.gradient) + by_prior
-            worst = max(worst, value)
-            if value < best[0]:
-                best[:] = value, x.copy()
-            return value, g
+            def scaled(x: Array, run: _Run = run) -> tuple[float, Array]:
+                return run.scaled(x, lambda: self._value_and_gradient(x, stage))
 
-        result = minimize(
-            value_and_gradient,
-            x,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=self.space.bounds(x),
-            options={"maxcor": _MEMORY, "maxiter": self.limits.max_iter, "ftol": self.limits.tol, "gtol": 1e-6},
-        )
-        if result.status == 1:
-            self.status = "max_iter"
+            result = minimize(
+                scaled,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                callback=run.check,
+                options={"maxcor": _MEMORY, "maxiter": self.limits.max_iter - steps, "ftol": 0.0, "gtol": 0.0},
+            )
+            steps += max(1, int(result.nit))
+            if steps >= self.limits.max_iter:
+                status = "max_iter"
+                break
+            if run.has_converged or not run.has_decreased:
+                break
+            x, first = run.best_x, (run.best, run.best_gradient)
+        if status == "max_iter":
+            self.status = status
+
+    def _value_and_gradient(self, x: Array, stage: int) -> tuple[float, Array] | None:
+        """The loss with the prior, and its gradient; None where a fit failed."""
+        params = self.space.params_of(x)
+        found = self._evaluate(params, stage)
+        if found.gradient is None or not np.isfinite(found.loss):
+            return None
+        prior, by_prior = self._prior(x)
+        return found.loss + prior, self.space.gradient(params, found.gradient) + by_prior
+
+
+class _Run:
+    """One run of L-BFGS: the scale of its function, its best point, and whether it has converged.
+
+    The first step of L-BFGS is the gradient itself. The function is scaled so that this changes no logarithm by more
+    than `_FIRST_STEP`, and one by as much.
+    """
+
+    def __init__(self, x: Array, value: float, gradient: Array, tol: float) -> None:
+        self._first, self._tol = (x.copy(), value, gradient), tol
+        self._scale = _FIRST_STEP / (float(np.abs(gradient).max()) or 1.0)
+        self.best, self.best_x, self.best_gradient = value, x.copy(), gradient
+        self._worst, self._last, self._small, self.has_converged = value, value, 0, not gradient.any()
+
+    @property
+    def has_decreased(self) -> bool:
+        """Whether the run has decreased the function by more than the tolerance."""
+        return self._first[1] - self.best > self._tol * abs(self._first[1])
+
+    def scaled(self, x: Array, evaluate: Callable[[], tuple[float, Array] | None]) -> tuple[float, Array]:
+        """The function that L-BFGS sees."""
+        if np.array_equal(x, self._first[0]):
+            found: Any = self._first[1:]
+        else:
+            found = evaluate()
+        if found is None:  # a wall that leads back to the best point
+            away = x - self.best_x
+            return self._scale * (self._worst + abs(self._worst)) + 0.5 * float(away @ away), away
+        value, gradient = found
+        self._worst = max(self._worst, value)
+        if value < self.best:
+            self.best, self.best_x, self.best_gradient = value, x.copy(), gradient
+        return self._scale * value, self._scale * gradient
+
+    def check(self, intermediate_result: Any) -> None:
+        """Stop after two iterations in a row that decreased the function by less than the tolerance."""
+        value = intermediate_result.fun / self._scale
+        is_small = self._last - value <= self._tol * abs(self._last)
+        self._small, self._last = (self._small + 1 if is_small else 0), value
+        if self._small == 2:
+            self.has_converged = True
+            raise StopIteration
 
 
 def coarse_grid(space: SearchSpace, X: Any, y: Array, grid: Mapping[str, Sequence[Any]] | None = None) -> list[dict]:
