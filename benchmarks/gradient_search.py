@@ -1,0 +1,129 @@
+"""A search by gradient beside a grid: held-out errors and times, where it helps and where it does not.
+
+    SYMSVM_DATA=DIRECTORY python benchmarks/gradient_search.py [--sets housing,heart] [--splits 5] [--jobs 2] [--starts 2]
+
+For each set and split, a third of the points is held out. On the others, with the same five folds:
+
+- grid: `tune` over 5 x 5 values of C and gamma, and of 3 of epsilon for regressions (75 cells);
+- numbers: `GradientSearchCV` over C, the width of the RBF kernel, and epsilon;
+- widths: the same with a width for each feature.
+
+Each search refits its estimator. Errors are those of the third held out: of a regression the root of the mean squared
+error divided by the standard deviation of the targets; of a classifier the share of wrong classes in percent, and the
+log loss of the same parameters with `calibration="sigmoid"`. Times are seconds of search and refit, and the ratio to the
+grid in the same run. The last column counts the splits in which the widths have a smaller error than the grid.
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from symsvm import RBF, SVC, SVR, data
+from symsvm.data import Scaling, data_home
+from symsvm.tuning import GradientSearchCV, tune
+
+# name -> (file, or None for scikit-learn's digits; the most points; whether it is a regression)
+SETS = {
+    "housing": ("housing_scale", 506, True),
+    "cpusmall": ("cpusmall_scale", 1500, True),
+    "cadata": ("cadata_scale", 1500, True),
+    "diabetes": ("diabetes_scale", 768, False),
+    "heart": ("heart_scale", 270, False),
+    "svmguide3": ("svmguide3", 1243, False),
+    "digits": (None, 1200, False),
+}
+GRID = {"C": [0.1, 1.0, 10.0, 100.0, 1000.0], "gamma": [2.0**k for k in (-7, -5, -3, -1, 1)]}
+TUBES = {"epsilon": [0.02, 0.1, 0.3]}
+
+
+def points_of(name):
+    """The points and the targets of a set, in an order that is the same in every run."""
+    file, most, is_regression = SETS[name]
+    if file is None:
+        X, y = load_digits(return_X_y=True)
+        X = Scaling((0, 1)).fit_transform(X)
+    else:
+        X, y = data.read(data_home() / file)[:2]
+        X = X.toarray() if hasattr(X, "toarray") else X
+    rows = np.random.default_rng(0).permutation(len(y))[:most]
+    X, y = X[rows], y[rows]
+    return X, (y - y.mean()) / y.std() if is_regression else y
+
+
+def searches(X, y, is_regression, jobs, starts):
+    """The three searches, functions that return the best parameters and a fitted model."""
+    make, width = (SVR if is_regression else SVC), np.sqrt(X.var(axis=0).sum())
+    over = ["C", "epsilon", "kernel__sigma"] if is_regression else ["C", "kernel__sigma"]
+
+    def grid():
+        cells = GRID | TUBES if is_regression else GRID
+        scoring = "neg_mean_squared_error" if is_regression else None
+        tuning = tune(make(), X, y, cells, random_state=0, scoring=scoring, n_jobs=jobs)
+        return tuning.best_params, tuning.best_estimator
+
+    def by_gradient(sigma):
+        search = GradientSearchCV(make(kernel=RBF(sigma)), over, random_state=0, n_jobs=jobs, starts=starts).fit(X, y)
+        return search.best_params_ | {"kernel": RBF(search.best_params_["kernel__sigma"])}, search.best_estimator_
+
+    return {
+        "grid": grid,
+        "numbers": lambda: by_gradient(width),
+        "widths": lambda: by_gradient(np.full(X.shape[1], width)),
+    }
+
+
+def errors(params, model, train, test, is_regression):
+    """The held-out error, and of a classifier the log loss."""
+    (X, y), (Z, t) = train, test
+    if is_regression:
+        return [np.sqrt(np.mean((model.predict(Z) - t) ** 2))]
+    kernel = {"kernel": params["kernel"]} if "kernel" in params else {"gamma": params["gamma"]}
+    calibrated = SVC(C=params["C"], calibration="sigmoid", random_state=0, **kernel).fit(X, y)
+    return [100 * np.mean(model.predict(Z) != t), log_loss(t, calibrated.predict_proba(Z), labels=calibrated.classes_)]
+
+
+def main():
+    """Print a row for each set."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--starts", type=int, default=2)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    print(
+        f"{args.splits} splits, a third held out; error, log loss of classifiers, seconds (and their ratio to the grid's)"
+    )
+    print(f"{'set':10}{'points':>8}{'grid':>24}{'numbers':>31}{'widths':>31}  widths better in")
+    for name in args.sets.split(","):
+        X, y = points_of(name)
+        is_regression = SETS[name][2]
+        found = {kind: [] for kind in ("grid", "numbers", "widths")}
+        for seed in range(args.splits + 1):  # the first one loads compiled loops, and is not counted
+            order = np.random.default_rng(max(0, seed - 1)).permutation(len(y))
+            train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
+            for kind, search in searches(X[train], y[train], is_regression, args.jobs, args.starts).items():
+                began = time.perf_counter()
+                params, model = search()
+                seconds = time.perf_counter() - began
+                row = errors(params, model, (X[train], y[train]), (X[test], y[test]), is_regression)
+                if seed:
+                    found[kind].append([*row, seconds])
+        cells = []
+        base = np.mean(found["grid"], axis=0)[-1]
+        for kind, rows in found.items():
+            *values, seconds = np.mean(rows, axis=0)
+            text = f"{values[0]:.1f} %" if not is_regression else f"{values[0]:.3f}"
+            text += "" if is_regression else f" {values[1]:.3f}"
+            cells.append(f"{text}  {seconds:6.2f} s" + ("" if kind == "grid" else f" ({seconds / base:4.1f} x)"))
+        better = sum(w[0] < g[0] for w, g in zip(found["widths"], found["grid"], strict=True))
+        print(f"{name:10}{len(y):8}{cells[0]:>24}{cells[1]:>31}{cells[2]:>31}  {better} of {args.splits}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
