@@ -193,6 +193,19 @@ def test_leave_one_out_is_that_of_refits_where_no_other_variable_reaches_a_bound
     assert np.corrcoef(seen[0], values)[0, 1] > 0.99
 
 
+def test_without_a_matrix_in_memory_the_loss_is_the_same():
+    found = []
+    for memory in (2**30, 0):
+        loss = held_out_loss(*CASES["widths, a regression"][:3])
+        loss = HeldOutLoss(
+            loss.space, X, loss.y, None, loss.folds, loss.criterion, FoldThreads(1), memory=memory, tol=1e-10
+        )
+        found.append(loss(loss.space.params_of(loss.space.x_of({}))))
+    assert found[1].loss == pytest.approx(found[0].loss, rel=1e-10)
+    for name, value in found[0].gradient.items():
+        assert found[1].gradient[name] == pytest.approx(value, rel=1e-6)
+
+
 # ---- the search
 
 
