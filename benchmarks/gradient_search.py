@@ -1,6 +1,6 @@
 """A search by gradient beside a grid: held-out errors and times, where it helps and where it does not.
 
-    SYMSVM_DATA=DIRECTORY python benchmarks/gradient_search.py [--sets housing,heart] [--splits 5] [--jobs 2] [--starts 2]
+    SYMSVM_DATA=DIRECTORY python benchmarks/gradient_search.py [--sets housing,heart] [--splits 5] [--jobs 2]
 
 For each set and split, a third of the points is held out. On the others, with the same five folds:
 
@@ -10,8 +10,8 @@ For each set and split, a third of the points is held out. On the others, with t
 
 Each search refits its estimator. Errors are those of the third held out: of a regression the root of the mean squared
 error divided by the standard deviation of the targets; of a classifier the share of wrong classes in percent, and the
-log loss of the same parameters with `calibration="sigmoid"`. Times are seconds of search and refit, and the ratio to the
-grid in the same run. The last column counts the splits in which the widths have a smaller error than the grid.
+log loss of the same parameters with `calibration="sigmoid"`. Times are seconds of search and refit, and their ratio to
+the grid's. The last column counts the splits in which the widths have a smaller error than the grid.
 """
 
 import argparse
@@ -97,7 +97,7 @@ def main():
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(
-        f"{args.splits} splits, a third held out; error, log loss of classifiers, seconds (and their ratio to the grid's)"
+        f"{args.splits} splits, a third held out: error, log loss of classifiers, seconds and their ratio to the grid's"
     )
     print(f"{'set':10}{'points':>8}{'grid':>24}{'numbers':>31}{'widths':>31}  widths better in")
     for name in args.sets.split(","):

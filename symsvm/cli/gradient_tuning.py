@@ -86,7 +86,8 @@ class GradientTuning:
         table = read_table(s["file"], targets=self.kind in REGRESSIONS, **{name: s[name] for name in READER_OPTIONS})
         check_labels(table, self.kind)
         model = build_model({**s, **dict.fromkeys(_NUMBERS), **self.fixed}, table.y)
-        steps, X, y = None, points_to_scale(table.X, s["scale"]), table.y
+        y: Any = table.y
+        steps, X = None, points_to_scale(table.X, s["scale"])
         if hasattr(model, "steps"):
             steps, model = model.steps[0], model.steps[-1][1]
             X = steps[1].fit_transform(X)

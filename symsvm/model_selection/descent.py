@@ -40,7 +40,7 @@ _C, _FACTORS, _NU, _EPSILON = (0.3, 3.0, 30.0, 300.0), (0.25, 0.5, 1.0, 2.0), (0
 class SearchStep:
     """One evaluation of a search by gradient; a function given as `progress` receives it.
 
-    Attributes
+    Parameters
     ----------
     done : int
         The number of evaluations so far.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FoldThreads"]
 
-_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 # Seconds between two checks for a signal, in the thread that waits for the others.
 _POLL = 0.05
 

@@ -291,11 +291,13 @@ class HeldOutLoss:
 
     def _differentiate(self, model: Any, parts: list[_Part], by_f: list[Array], tol: float) -> dict[str, Any]:
         """Return the gradient by each parameter."""
-        found = self.threads.map(lambda pair: self._pull_back(model, *pair, tol), list(zip(parts, by_f, strict=True)))
+        found = self.threads.map(
+            lambda pair: self._pull_back(model, pair[0], pair[1], tol), list(zip(parts, by_f, strict=True))
+        )
         m = self.X.shape[0]
         C, B = np.zeros((m, len(parts))), np.zeros((m, len(parts)))
         D = np.zeros((m, m)) if self.is_loo else None
-        totals = dict.fromkeys(("C", "epsilon", "nu"), 0.0)
+        totals: dict[str, Any] = dict.fromkeys(("C", "epsilon", "nu"), 0.0)
         for column, (part, (slopes, on_test, on_rows, own)) in enumerate(zip(parts, found, strict=True)):
             program, rows, solution = part.problem
             B[rows, column] = program.weights(solution.z)

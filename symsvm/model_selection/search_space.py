@@ -173,7 +173,8 @@ class SearchSpace:
 
     def model(self, params: Mapping[str, Any]) -> Any:
         """Return a clone of the estimator with these values, without a bar and without a calibration."""
-        model: Any = clone(self.estimator).set_params(**params, verbose=0)
+        model: Any = clone(self.estimator)
+        model.set_params(**params, verbose=0)
         return model.set_params(calibration=None) if hasattr(model, "calibration") else model
 
     def kernel_paths(self) -> dict[str, str]:

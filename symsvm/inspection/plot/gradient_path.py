@@ -134,9 +134,9 @@ class SearchPathDisplay(Display):
         else:
             on_grid = np.flatnonzero(self.stages == 0)
             on_grid = on_grid[np.argsort(self.values[0][on_grid])]
-            self.mesh_ = ax.plot(*(v[on_grid] for v in places), **({"color": INK, "marker": "s", "ls": ":"} | kwargs))[
-                0
-            ]
+            dotted: dict[str, Any] = {"color": INK, "marker": "s", "ls": ":"} | kwargs
+            x, y = (v[on_grid] for v in places)
+            self.mesh_ = ax.plot(x, y, **dotted)[0]
             self.mesh_.set_label("grid")
             ax.set_ylabel(self.label)
             if self.values[0].min() > 0:
@@ -275,7 +275,7 @@ class WidthsDisplay(Display):
         ax = self._open_axes(ax, figsize=(5.2, 1.0 + 0.26 * n))
         style: dict[str, Any] = {"color": series_colour(1), "height": 0.72} | kwargs
         self.bars_ = ax.barh(np.arange(n), self.relevance[self.order_], **style)
-        ax.set_yticks(np.arange(n), [self.names[k] for k in self.order_])
+        ax.set_yticks(np.arange(n), [str(self.names[k]) for k in self.order_.tolist()])
         ax.set_ylim(n - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.set_xlabel(self.label)
