@@ -1,6 +1,6 @@
 """A search by gradient beside a grid: held-out errors and times, where it helps and where it does not.
 
-    SYMSVM_DATA=DIRECTORY python benchmarks/gradient_search.py [--sets housing,heart] [--splits 5] [--jobs 2]
+    SYMSVM_DATA=DIRECTORY python benchmarks/gradient_search.py [--sets housing,heart] [--splits 5] [--jobs 2] [--cost]
 
 For each set and split, a third of the points is held out. On the others, with the same five folds:
 
@@ -12,6 +12,9 @@ Each search refits its estimator. Errors are those of the third held out: of a r
 error divided by the standard deviation of the targets; of a classifier the share of wrong classes in percent, and the
 log loss of the same parameters with `calibration="sigmoid"`. Times are seconds of search and refit, and their ratio to
 the grid's. The last column counts the splits in which the widths have a smaller error than the grid.
+
+With `--cost`: the processor time of one evaluation, the median of 9 at points near one another, as a part of that of
+the five fits by the estimator itself: the loss alone, with its gradient by two or three numbers, and by the widths.
 """
 
 import argparse
@@ -19,12 +22,18 @@ import time
 import warnings
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from symsvm import RBF, SVC, SVR, data
 from symsvm.data import Scaling, data_home
+from symsvm.model_selection.criteria import Criterion
+from symsvm.model_selection.fold_threads import FoldThreads
+from symsvm.model_selection.held_out_loss import HeldOutLoss
+from symsvm.model_selection.search_space import SearchSpace
 from symsvm.tuning import GradientSearchCV, tune
 
 # name -> (file, or None for scikit-learn's digits; the most points; whether it is a regression)
@@ -87,6 +96,43 @@ def errors(params, model, train, test, is_regression):
     return [100 * np.mean(model.predict(Z) != t), log_loss(t, calibrated.predict_proba(Z), labels=calibrated.classes_)]
 
 
+def cost(name):
+    """Print the times of evaluations as parts of the time of the fits."""
+    X, y = points_of(name)
+    is_regression, width = SETS[name][2], np.sqrt(X.var(axis=0).sum())
+    make, over = (SVR, ["C", "epsilon", "kernel__sigma"]) if is_regression else (SVC, ["C", "kernel__sigma"])
+    kind = KFold if is_regression else StratifiedKFold
+    folds = list(kind(5, shuffle=True, random_state=0).split(X, y))
+    estimator = make(C=10.0, kernel=RBF(width))
+    jitter = np.random.default_rng(0).normal(scale=0.05, size=(10, 2 + len(X[0])))
+
+    def fits(k):
+        model = clone(estimator).set_params(C=10.0 * np.exp(jitter[k, 0]), kernel__sigma=width * np.exp(jitter[k, 1]))
+        for train, _ in folds:
+            model.fit(X[train], y[train])
+
+    def evaluation(sigma, gradient):
+        space = SearchSpace(make(C=10.0, kernel=RBF(sigma)), over)
+        criterion = Criterion(None, is_classifier=not is_regression)
+        options = {"memory": 2.0**31, "tol": 1e-6}
+        loss, x = HeldOutLoss(space, X, y, None, folds, criterion, FoldThreads(1), **options), space.x_of({})
+        return lambda k: loss(space.params_of(x + jitter[k, : space.n]), gradient=gradient)
+
+    wide = np.full(X.shape[1], width)
+    works = [fits, evaluation(width, False), evaluation(width, True), evaluation(wide, True)]
+    with FoldThreads(1):
+        times = np.array([[timed(work, k) for work in works] for k in range(10)])
+    first, *others = np.median(times[1:], axis=0)
+    print(f"{name:10}{len(y):8}{X.shape[1]:6}{1e3 * first:12.1f} ms" + "".join(f"{t / first:10.2f} x" for t in others))
+
+
+def timed(work, k):
+    """Return the seconds of processor time of the work."""
+    began = time.process_time()
+    work(k)
+    return time.process_time() - began
+
+
 def main():
     """Print a row for each set."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -94,7 +140,13 @@ def main():
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--starts", type=int, default=2)
+    parser.add_argument("--cost", action="store_true")
     args = parser.parse_args()
+    if args.cost:
+        print(f"{'set':10}{'points':>8}{'d':>6}{'five fits':>15}{'loss':>12}{'numbers':>12}{'widths':>12}")
+        for name in args.sets.split(","):
+            cost(name)
+        return
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(
         f"{args.splits} splits, a third held out: error, log loss of classifiers, seconds and their ratio to the grid's"
