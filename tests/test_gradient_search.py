@@ -1,5 +1,6 @@
 """A search by gradient: losses as from independent fits, gradients as differences, limits, interrupts, scikit-learn."""
 
+import dataclasses
 import itertools
 import os
 import signal
@@ -336,13 +337,33 @@ def test_ctrl_c_before_the_first_evaluation_is_raised(monkeypatch):
 
 
 def test_fits_that_stop_short_have_no_loss():
-    with pytest.raises(ValueError, match="no fit of the search has a held-out loss.*max_iter"):
+    with pytest.raises(ValueError, match="no evaluation of the search has a held-out loss.*max_iter"):
         quick(SVC(kernel=RBF(1.0), max_iter=0)).fit(X, TARGETS["two"])
     loss = held_out_loss(NuSVC(nu=0.05, kernel="linear"), ["nu"], "two", tol=1e-6)
     found = loss({"nu": 0.02})
     assert (found.loss, found.gradient) == (np.inf, None)
     assert "nu is too small" in found.status
     assert np.isfinite(loss({"nu": 0.5}).loss)  # and the next one is as if nothing had been
+    assert "nu must be at most" in loss({"nu": 0.999}).status
+    loss = held_out_loss(SVC(kernel="poly", gamma=1.0), ["gamma"], "two")
+    assert "not finite" in loss({"gamma": 1e200}).status
+    assert np.isfinite(loss({"gamma": 0.1}).loss)
+
+
+def test_a_search_goes_around_parameters_that_fail(monkeypatch):
+    evaluate = HeldOutLoss.__call__
+
+    def fails_above(self, params, **options):
+        found = evaluate(self, params, **options)
+        return dataclasses.replace(found, loss=np.inf, gradient=None) if params["C"] > 4 else found
+
+    free = quick(starts=1).fit(X, TARGETS["two"])
+    assert free.best_params_["C"] > 4
+    monkeypatch.setattr(HeldOutLoss, "__call__", fails_above)
+    search = quick(starts=1).fit(X, TARGETS["two"])
+    grid = search.cv_results_["mean_test_score"][search.cv_results_["stage"] == 0].max()
+    assert search.best_score_ > grid
+    assert search.best_params_["C"] <= 4
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,8 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
         found = descent.evaluations
         losses = np.array([e.loss for e in found])
         if not np.isfinite(losses).any():
-            raise ValueError(f"no fit of the search has a held-out loss; the first one: {found[0].status}.")
+            reason = found[0].status.removeprefix("failed: ").rstrip(".")
+            raise ValueError(f"no evaluation of the search has a held-out loss; the first one: {reason}.")
         self.best_index_ = best = descent.best
         self.best_params_ = dict(found[best].params)
         self.best_loss_ = float(losses[best])

@@ -170,9 +170,9 @@ class HeldOutLoss:
                 parts = [part for found in self.threads.map(self._fit, jobs) for part in found]
             loss, by_f = self._score(parts)
             slopes = self._differentiate(model, parts, by_f, model.tol) if gradient else None
-        except _Failure as failure:
+        except (_Failure, ValueError) as failure:  # such as a kernel that is not finite, or a nu that is not feasible
             self._key = None
-            return Evaluation(dict(params), np.inf, None, time.perf_counter() - began, str(failure))
+            return Evaluation(dict(params), np.inf, None, time.perf_counter() - began, f"failed: {failure}")
         return Evaluation(dict(params), loss, slopes, time.perf_counter() - began)
 
     @property
