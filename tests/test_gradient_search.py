@@ -222,8 +222,8 @@ def test_the_search_finds_the_optimum_of_a_fine_grid():
     loss = held_out_loss(SVC(kernel=RBF(1.0)), BOTH, "two", tol=1e-6)
     fine = [
         loss({"C": C, "kernel__sigma": s}, gradient=False).loss
-        for s in np.exp(np.linspace(np.log(0.3), np.log(30), 14))
-        for C in np.exp(np.linspace(np.log(0.1), np.log(3000), 14))
+        for s in np.exp(np.linspace(np.log(0.3), np.log(30), 10))
+        for C in np.exp(np.linspace(np.log(0.1), np.log(3000), 10))
     ]
     assert search.best_loss_ < min(fine) * 1.005
     assert search.status_ == "converged"
@@ -345,7 +345,7 @@ def test_fits_that_stop_short_have_no_loss():
     assert "nu is too small" in found.status
     assert np.isfinite(loss({"nu": 0.5}).loss)  # and the next one is as if nothing had been
     assert "nu must be at most" in loss({"nu": 0.999}).status
-    loss = held_out_loss(SVC(kernel="poly", gamma=1.0), ["gamma"], "two")
+    loss = held_out_loss(SVC(kernel="poly", degree=2, gamma=1.0), ["gamma"], "two", tol=1e-3)
     assert "not finite" in loss({"gamma": 1e200}).status
     assert np.isfinite(loss({"gamma": 0.1}).loss)
 
