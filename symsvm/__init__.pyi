@@ -7,6 +7,8 @@ from symsvm import estimators as estimators
 from symsvm import evaluation as evaluation
 from symsvm import explanation as explanation
 from symsvm import files as files
+from symsvm import implicit as implicit
+from symsvm import jax as jax
 from symsvm import kernels as kernels
 from symsvm import linear as linear
 from symsvm import objectives as objectives
@@ -15,6 +17,7 @@ from symsvm import plot as plot
 from symsvm import serve as serve
 from symsvm import solvers as solvers
 from symsvm import text as text
+from symsvm import torch as torch
 from symsvm import tuning as tuning
 from symsvm.compiler import grad as grad
 from symsvm.compiler import kernel_matvec as kernel_matvec
@@ -27,6 +30,7 @@ from symsvm.estimators import NuSVR as NuSVR
 from symsvm.estimators import OneClassSVM as OneClassSVM
 from symsvm.evaluation.spectrum import mercer as mercer
 from symsvm.explanation import explain as explain
+from symsvm.implicit import argmin as argmin
 from symsvm.inspection.contributions import contributions as contributions
 from symsvm.io.models import load as load
 from symsvm.io.models import save as save

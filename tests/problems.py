@@ -25,6 +25,7 @@ def cauchy(x, z, scale):
     return 1 / (1 + ((x - z) ** 2).sum() / scale)
 
 
+WIDTHS = np.array([0.5, 2.0, 1.1])
 # name -> (kernel, the same as a NumPy function of one pair)
 KERNELS = {
     "linear": (Linear(), lambda x, z: x @ z),
@@ -33,6 +34,11 @@ KERNELS = {
     "homogeneous": (Polynomial(degree=2, gamma=0.7), lambda x, z: (0.7 * x @ z) ** 2),
     "sigmoid": (Sigmoid(gamma=0.3, coef0=-0.1), lambda x, z: np.tanh(0.3 * x @ z - 0.1)),
     "laplacian": (Laplacian(gamma=0.4), lambda x, z: np.exp(-0.4 * np.abs(x - z).sum())),
+    "widths": (RBF(sigma=WIDTHS), lambda x, z: np.exp(-(((x - z) / WIDTHS) ** 2).sum() / 2)),
+    "laplacian widths": (
+        Laplacian.from_sigma(WIDTHS.tolist()),
+        lambda x, z: np.exp(-(np.abs(x - z) / WIDTHS).sum()),
+    ),
     "custom": (pair_kernel(cauchy, scale=1.7), lambda x, z: 1 / (1 + (x - z) @ (x - z) / 1.7)),
     "composed": (
         0.5 * RBF(sigma=0.8) + Linear() ** 2 * Laplacian(gamma=0.4),

@@ -228,6 +228,7 @@ def test_formulas_compute_the_value_of_the_graph(name):
     for graphs in (*(stage.graphs for stage in stages([W])), running, tile(running)):
         scope = {name: getattr(np, name) for name in ("exp", "abs", "tanh", "sum", "mean", "sqrt")}
         scope |= {"squared_distances": squared_distances} | {v.name: array for v, array in given.items()}
+        scope |= {name: np.asarray(numbers) for name, numbers in kernel.get_params().items() if np.ndim(numbers)}
         for line in reversed(formula(**dict(zip(("W", "g"), graphs, strict=False)))):
             exec(line, scope)
         assert scope["W"] == pytest.approx(value, rel=1e-10)

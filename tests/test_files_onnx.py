@@ -60,6 +60,8 @@ BOTH = {
 }
 FLOAT64 = {
     "laplacian": lambda: SVC(kernel=Laplacian(0.5)).fit(X, y),
+    "widths": lambda: SVC(kernel=RBF([0.5, 1.0, 2.0, 0.3]) + Laplacian.from_sigma([1.0, 2.0, 3.0, 4.0])).fit(X, y),
+    "widths far apart": lambda: SVC(kernel=RBF([0.5, 1.0, 2.0, 0.3])).fit(np.vstack([X, X + 1e7]), np.tile(y, 2)),
     "scaled": lambda: SVR(kernel=0.1 * Linear() + 0.3 * Sigmoid(0.01)).fit(X, y),
     "composed": lambda: SVC(kernel=0.5 * RBF(1.0) * (Linear() + 1.0) ** 2 + 0.1).fit(X, y),
     "far apart": lambda: SVC(gamma=0.5).fit(np.vstack([X, X + 1e7]), np.tile(y, 2)),
@@ -110,6 +112,7 @@ def test_ten_classes_vote_alike(tmp_path):
     ("make", "precision", "sentence"),
     [
         (FLOAT64["laplacian"], "float32", "no kernel Laplacian.*precision='float64'"),
+        (FLOAT64["widths far apart"], "float32", r"no kernel RBF\(sigma=\[0.5, .*precision='float64'"),
         (lambda: SVC(kernel=lambda A, B: A @ B.T).fit(X, y), "float64", "Python function cannot be exported"),
         (lambda: SVC(kernel=symsvm.pair_kernel(lambda x, z: (x * z).sum())).fit(X, y), "float64", "no operators"),
         (

@@ -37,7 +37,7 @@ def test_gradients_reach_points_and_hyper_parameters(name):
     hyper = []
 
     def shared(label, number):
-        hyper.append(pytensor.shared(float(number), name=label))
+        hyper.append(pytensor.shared(np.asarray(number, dtype="float64"), name=label))
         return hyper[-1]
 
     kernel = KERNELS[name][0].lift(shared)

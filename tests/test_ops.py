@@ -282,8 +282,11 @@ def test_an_operation_without_an_inner_loop_is_named():
 
 CHANNELS = {  # for each channel whether it is a product of matrices, a squared distance, or another sum over features
     **dict.fromkeys(FORMS, ("product",)),
-    **dict.fromkeys(["rbf", "custom", "rational quadratic", "rbf by dot"], ("distance",)),
-    **dict.fromkeys(["laplacian", "chi-squared", "weighted rbf", "weighted laplacian", "intersection"], ("other",)),
+    **dict.fromkeys(["rbf", "widths", "custom", "rational quadratic", "rbf by dot"], ("distance",)),
+    **dict.fromkeys(
+        ["laplacian", "laplacian widths", "chi-squared", "weighted rbf", "weighted laplacian", "intersection"],
+        ("other",),
+    ),
     "composed": ("distance", "product", "other"),
     "shared product": ("distance", "product"),
 }
@@ -296,7 +299,8 @@ def test_kernel_form(name):
         "product" if c.h.is_product else "distance" if c.h.is_squared_difference else "other" for c in form.channels
     ]
     assert tuple(kinds) == CHANNELS[name]
-    assert [len(channel.weights) for channel in form.channels] == [int("weighted" in name)] * len(form.channels)
+    has_weights = "weighted" in name or "widths" in name
+    assert [len(channel.weights) for channel in form.channels] == [int(has_weights)] * len(form.channels)
     assert len(form.epilogue.inputs) == sum(map(len, (form.channels, form.rows, form.columns, form.numbers)))
     (again,) = tile([pt.dot(lift([FORMS[name](A, B)])[0], q)])
     ops = [v.owner.op for v in ancestors([again]) if v.owner is not None and isinstance(v.owner.op, KernelMatvec)]
@@ -384,10 +388,17 @@ WAYS = [("dense", mode, dtype) for mode in ("FAST_COMPILE", "NUMBA", "JAX") for 
 WAYS += [("CSR", "FAST_COMPILE", "float32"), ("CSR", "FAST_COMPILE", "float64"), ("CSR", "NUMBA", "float64")]
 
 
-@pytest.mark.parametrize(("storage", "mode", "dtype"), WAYS)
-def test_squared_distances_keep_their_digits(storage, mode, dtype):
-    """The relative error is at most (d + 4) eps / CANCELLATION, wherever the points are."""
-    d, squared = 5, pair_kernel(lambda x, z: ((x - z) ** 2).sum())
+WEIGHTED = [(*way, True) for way in WAYS if way[2] == "float64"]
+
+
+@pytest.mark.parametrize(("storage", "mode", "dtype", "weighted"), [*((*way, False) for way in WAYS), *WEIGHTED])
+def test_squared_distances_keep_their_digits(storage, mode, dtype, weighted):
+    """The relative error is at most (d + 4) eps / CANCELLATION, wherever the points are; d + 6 with widths."""
+    d, sigma = 5, np.array([0.3, 7.0, 1.1, 0.9, 3.3]) if weighted else np.ones(1)
+    squared = pair_kernel(lambda x, z: ((x - z) ** 2).sum())
+    if weighted:
+        widths = pytensor.shared(sigma)
+        squared = pair_kernel(lambda x, z: (((x - z) / widths) ** 2).sum())
     S = sparse.csr_matrix("S", dtype=dtype) if storage == "CSR" else pt.tensor("S", dtype=dtype, shape=(None, d))
     right = pt.tensor("right", dtype=dtype, shape=(None, None))
     f = function([S, right], kernel_matvec(squared, S, S, right), mode=resolve_mode(mode))
@@ -395,8 +406,10 @@ def test_squared_distances_keep_their_digits(storage, mode, dtype):
         X = move(RNG.normal(size=(60, d))).astype(dtype)
         D = np.asarray(f(scipy.sparse.csr_matrix(X) if storage == "CSR" else X, np.eye(len(X), dtype=dtype)))
         E = X.astype(np.longdouble)
-        exact = ((E[:, None] - E[None]) ** 2).sum(-1)
-        assert (abs(D - exact) <= (d + 4) * np.finfo(dtype).eps / CANCELLATION[dtype] * exact).all(), name
+        exact = (((E[:, None] - E[None]) / sigma.astype(np.longdouble)) ** 2).sum(-1)
+        assert (
+            abs(D - exact) <= (d + 6 if weighted else d + 4) * np.finfo(dtype).eps / CANCELLATION[dtype] * exact
+        ).all(), name
 
 
 @pytest.mark.parametrize("name", FAR)

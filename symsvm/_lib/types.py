@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array, csr_matrix, sparray, spmatrix
 
-__all__ = ["Array", "Graph", "Path", "Points", "PointsLike", "Scalar"]
+__all__ = ["Array", "Graph", "Path", "Points", "PointsLike", "Scalar", "ScalarOrVector"]
 
 # An array of numbers; docstrings give its shape.
 Array: TypeAlias = np.ndarray
@@ -21,5 +21,7 @@ PointsLike: TypeAlias = ArrayLike | spmatrix | sparray
 Graph: TypeAlias = TensorVariable
 # A number, or a graph of one; `pytensor.shared` declares that it returns a variable, not a tensor.
 Scalar: TypeAlias = float | Variable
+# The same, or a number for each feature.
+ScalarOrVector: TypeAlias = ArrayLike | Variable
 # The name of a file.
 Path: TypeAlias = str | PathLike[str]

@@ -26,10 +26,12 @@ __all__ = [
     "dtype",
     "is_symbolic",
     "number",
+    "number_or_vector",
     "points",
     "refuse_masked",
     "signs",
     "switch",
+    "vector",
 ]
 
 
@@ -67,6 +69,43 @@ def number(value: Any, name: str, *, positive: bool = False) -> float:
     if positive and result <= 0:
         raise ValueError(f"{name} must be positive, got {value!r}.")
     return result
+
+
+def vector(value: Any, name: str, *, positive: bool = False) -> Array:
+    """Return `value` as a vector (d,) of finite float64 numbers; they must be positive if `positive`.
+
+    >>> vector([1, 2], "sigma", positive=True)
+    array([1., 2.])
+    """
+    refuse_masked(value, name)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.array(value, dtype=object)  # rows of different lengths
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"{name} must be a number or a vector of numbers, got the shape {array.shape}.")
+    if array.dtype.kind not in "iuf":
+        wrong = next((entry for entry in array.tolist() if not isinstance(entry, numbers.Real)), array[0])
+        raise TypeError(f"{name} must hold numbers, got {wrong!r} of type {type(wrong).__name__}.")
+    array = array.astype("float64")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise ValueError(f"{name} must be finite, got {array[k]} at index {k}.")
+    if positive and (array <= 0).any():
+        k = int(np.argmax(array <= 0))
+        raise ValueError(f"{name} must be positive, got {array[k]} at index {k}.")
+    return array
+
+
+def number_or_vector(value: Any, name: str, *, positive: bool = False) -> Any:
+    """Return `value` as a float by `number`, or as a vector by `vector` if it is a list or an array.
+
+    >>> number_or_vector([1, 2], "sigma"), number_or_vector(3, "sigma")
+    (array([1., 2.]), 3.0)
+    """
+    is_vector = isinstance(value, (list, tuple)) or np.ndim(value) > 0
+    return (vector if is_vector else number)(value, name, positive=positive)
 
 
 def count(value: Any, name: str, *, least: int = 0) -> int:

@@ -71,6 +71,10 @@ def build_estimator(settings: Mapping[str, Any], y: Array | None = None) -> Any:
     make = getattr(symsvm, _ESTIMATORS[kind])
     known = make().get_params(deep=False)
     given = {name: settings[name] for name in _PARAMETERS if settings.get(name) is not None}
+    if settings.get("sigma") is not None:
+        if "kernel" not in known:
+            raise InvalidUsage(f"--sigma does not belong to --type {kind}.")
+        given["kernel"] = _kernel_of_widths(given.get("kernel", "rbf"), settings["sigma"])
     if settings.get("probability") and "calibration" not in given:
         given["calibration"] = "sigmoid"
     if settings.get("class_weight"):
@@ -87,6 +91,16 @@ def build_estimator(settings: Mapping[str, Any], y: Array | None = None) -> Any:
     if "random_state" in known:
         given["random_state"] = settings.get("seed", 0)
     return make(**given)
+
+
+def _kernel_of_widths(name: str, sigma: Sequence[float]) -> Any:
+    """Return the kernel of this name with one width, or with a width for each feature."""
+    from symsvm.kernels import RBF, Laplacian
+
+    if name not in ("rbf", "laplacian"):
+        raise InvalidUsage(f"--sigma belongs to --kernel rbf and laplacian, not to {name}.")
+    widths = sigma[0] if len(sigma) == 1 else list(sigma)
+    return RBF(widths) if name == "rbf" else Laplacian.from_sigma(widths)
 
 
 def _class_weights(given: Sequence[str], y: Array | None) -> str | dict[Any, float]:
@@ -160,7 +174,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         "params": {name: _describe_value(value) for name, value in params.items()},
         "classes": len(getattr(estimator, "classes_", ())),
         "kernel": None if kernel is None else repr(kernel),
-        "gamma": None if sigma is None else 1 / (2 * sigma**2),
+        "gamma": 1 / (2 * sigma**2) if isinstance(sigma, (int, float)) else None,
         "before": [_describe_step(step) for _, step in model.steps[:-1]] if estimator is not model else [],
     }
 

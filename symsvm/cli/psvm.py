@@ -102,6 +102,10 @@ def merge_flags(settings: Mapping[str, Any], is_libsvm: bool) -> dict[str, Any]:
         defaults = {"degree": 2 if kernel == "poly" else None, "gamma": {"rbf": 0.05, "poly": 1.0}.get(kernel)}
     else:
         defaults = {"gamma": default_gamma(settings, is_libsvm)}
+    if settings.get("sigma") is not None:
+        if settings["gamma"] is not None:
+            raise InvalidUsage("--sigma and --gamma both give the width of the kernel: leave one of them out.")
+        del defaults["gamma"]
     for name, value in defaults.items():
         if settings[name] is None:
             settings[name] = value

@@ -20,7 +20,7 @@ from symsvm.cli.inputs import (
 )
 from symsvm.cli.interruptible_fit import InterruptibleFit, abort_on_interrupt
 from symsvm.cli.model_building import CLASSIFIERS, REGRESSIONS, build_model, check_text_options, model_kind
-from symsvm.cli.option_types import DataFile
+from symsvm.cli.option_types import POSITIVE, DataFile, ValueList
 from symsvm.cli.options import (
     MachineCommand,
     data_options,
@@ -78,6 +78,13 @@ _data = section("Data")
     "--score/--no-score",
     default=True,
     help="Whether to predict the training points and report the score. Default: yes.",
+)
+@section("Machine")(
+    "--sigma",
+    type=ValueList(POSITIVE),
+    metavar="S|S1,S2,...",
+    help="Width of the rbf or laplacian kernel in place of --gamma, or a width for each feature: "
+    "exp(-1/2 sum_k ((x_k - z_k) / S_k)^2), exp(-sum_k |x_k - z_k| / S_k).",
 )
 @machine_options
 @section("Solver")(

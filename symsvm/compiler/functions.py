@@ -47,6 +47,7 @@ __all__ = [
     "hoist",
     "mode_key",
     "resolve_mode",
+    "shape_error",
     "value_and_grad",
 ]
 
@@ -188,6 +189,26 @@ def function(
             _COMPILED[key] = compiled, fork_safe_lock()
         compiled, lock = _COMPILED[key]
     return Compiled(compiled, lock, [number.data for number in numbers], shared, single)
+
+
+def shape_error(error: Exception, variables: Sequence[Any], shapes: Sequence[tuple]) -> ValueError:
+    """Return the error of a computation whose data do not fit one another, with their names and shapes.
+
+    Parameters
+    ----------
+    error : Exception
+        What a backend raised.
+    variables, shapes : sequence
+        The inputs, and the shapes of what was given for them.
+
+    Returns
+    -------
+    ValueError
+        The error to raise from it.
+    """
+    found = [f"{v.name or 'an array'} {shape}" for v, shape in zip(variables, shapes, strict=True) if shape]
+    reason = str(error).strip().partition("\n")[0].rstrip(".")
+    return ValueError(f"the shapes of the data do not fit one another: {', '.join(found)} ({reason}).")
 
 
 def mode_key(mode: Mode) -> str | Mode:

@@ -78,6 +78,7 @@ def kernel_matvec(
     d, other = left.type.shape[1], right.type.shape[1]
     if d is not None and other is not None and d != other:
         raise ValueError(f"X and Z must be points with the same features, got {d} and {other}.")
+    kernel.check_features(other if d is None else d)
     if _is_sparse(left) or _is_sparse(right):
         return _sparse_matvec(kernel, left, right, q)
     try:

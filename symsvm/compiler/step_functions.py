@@ -12,7 +12,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 
-from symsvm.compiler.functions import function, hoist, mode_key, value_and_grad
+from symsvm.compiler.functions import function, hoist, mode_key, shape_error, value_and_grad
 from symsvm.compiler.lifting import largest_array, lift, lower, tile
 from symsvm.compiler.rewrites.products import tiled_gram
 from symsvm.graphs.dtypes import retype
@@ -132,7 +132,11 @@ class StepFunctions:
             for v, shape in zip(variables, shapes, strict=True)
         ]
         sized = [v.type.clone(shape=shape)(name=v.name) for v, shape in zip(variables, known, strict=True)]
-        return largest_array(clone_replace(graphs, dict(zip(variables, sized, strict=True)), rebuild_strict=False))
+        try:
+            graphs = clone_replace(graphs, dict(zip(variables, sized, strict=True)), rebuild_strict=False)
+        except (ValueError, TypeError) as error:
+            raise shape_error(error, variables, shapes) from error
+        return largest_array(graphs)
 
     def _check(self, needed):
         if needed > self.memory:

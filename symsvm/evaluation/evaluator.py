@@ -91,9 +91,9 @@ class PairEvaluator:
 
     def _tiled(self, kind: type[TiledCrossMatrix], *bound: Any) -> TiledCrossMatrix:
         """A matrix with the loops that others of the same form and storage have compiled."""
-        form = self.expression.form(self.dtype)
+        form, storage = self.expression.form(self.dtype), bound[0]
         assert form is not None
-        pairs = kind(form, *bound, dtype=self.dtype)
+        pairs = kind(form.without_weights(_scaled(form, storage, self.dtype)), *bound, dtype=self.dtype)
         pairs.loops = self.expression.loops.setdefault((pairs.storage, self.dtype), {})
         return pairs
 
@@ -118,6 +118,7 @@ class PairEvaluator:
         for a, b in zip(A, B, strict=True):
             if a.shape[1:] != b.shape[1:]:
                 raise ValueError(f"points must have the same features, got {a.shape[1]} and {b.shape[1]}.")
+        self.expression.check_lengths(A, self._values)
         values = iter(self._evaluate(form, A, B))
         storage, data = [], []
         for channel in form.channels:
@@ -139,7 +140,9 @@ class PairEvaluator:
         """The values of the parts of a form, in float64."""
         parts, where, compiled = self.expression.parts(form, A is B)
         if any(hasattr(side, "tocsr") for side in (*A, *B)):
-            results = evaluate_sparse_rows(compiled, A, B, self._values, self._sources(parts, where, A is B))
+            of_features = {w for channel in form.channels for w in channel.weights}
+            sources = self._sources([None if v in of_features else v for v in parts], where, A is B)
+            results = evaluate_sparse_rows(compiled, A, B, self._values, sources)
         else:
             results = compiled(*A, *B, *self._values)
         results = [np.require(v, dtype="float64", requirements=["C", "W"]) for v in results]
@@ -147,11 +150,11 @@ class PairEvaluator:
         return [given[v] if v in given else results[i] for v, i in zip(parts, where, strict=True)]
 
     def _sources(self, parts: Sequence[Any], where: Sequence[Any], same: bool) -> list[int | None]:
-        """For each result of the parts: whether it depends on the rows (0), on the columns (1) or on neither."""
+        """For each result of the parts: whether it depends on the rows (0), on the columns (1) or on neither (None)."""
         rows, columns, sources = set(self.expression.rows), set(self.expression.columns), {}
         for part, i in zip(parts, where, strict=True):
             if i is not None:
-                above = set(ancestors([part]))
+                above = set() if part is None else set(ancestors([part]))
                 sources[i] = 0 if above & rows else None if not above & columns else 0 if same else 1
         return [sources[i] for i in range(len(sources))]
 
@@ -240,20 +243,41 @@ def _sparse(side: Rows) -> Rows:
 def _cast(form: KernelForm, storage: Sequence[Any], data: Sequence[Any], dtype: str) -> list[Any]:
     """The same arrays and numbers in another type; indices stay as they are, and one array stays one.
 
-    Differences of points do not depend on a centre: without it, points far from the origin would lose them.
+    Differences of points do not depend on a centre: without it, points far from the origin would lose them. Points of
+    the channels `_scaled` are multiplied by their weights.
     """
-    data, made, i = list(data), {}, 0
-    for channel, kinds in zip(form.channels, storage, strict=True):
+    data, made, i, scaled = list(data), {}, 0, _scaled(form, storage, dtype)
+    for index, (channel, kinds) in enumerate(zip(form.channels, storage, strict=True)):
+        size = sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
         if channel.h.is_squared_difference and kinds == ("dense", "dense"):
-            A, B = data[i : i + 2]
+            A, B, *weights = data[i : i + size]
             c = centre(B)
-            data[i : i + 2] = (A - c,) * 2 if A is B else (A - c, B - c)
-        i += sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
+            a, b = A - c, B - c
+            if index in scaled:
+                a, b, weights = a * weights[0], b * weights[0], []
+            data[i : i + size] = [a, a if A is B else b, *weights]
+            size = 2 + len(weights)
+        i += size
     for value in data:
         if id(value) not in made:
             is_index = not isinstance(value, (np.ndarray, np.floating)) or value.dtype.kind != "f"
             made[id(value)] = value if is_index else value.astype(dtype)
     return [made[id(value)] for value in data]
+
+
+def _scaled(form: KernelForm, storage: Sequence[Any], dtype: str) -> list[int]:
+    """The channels of squared differences whose points are multiplied by the weights, once, before any loop.
+
+    In float64 the loops multiply the differences themselves, which keeps their digits; in float32 points have lost them
+    anyway. The loops of sparse rows have the weights outside the loop over columns, where they cost nothing.
+    """
+    if dtype == "float64":
+        return []
+    return [
+        i
+        for i, (channel, kinds) in enumerate(zip(form.channels, storage, strict=True))
+        if channel.h.is_squared_difference and channel.weights and kinds == ("dense", "dense")
+    ]
 
 
 def _stored(side: Rows, inputs: Sequence[Any]) -> Rows:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Adjoint", "GradientWarning", "solve_adjoint"]
 
+# A multiplier, relative to the gradient, or a distance from a bound, relative to the variables, that may be rounding.
+_UNDECIDED = 1e-12
+# A part of a gradient that counts.
+_COUNTS = 1e-6
 # Variables within this many roundings of a bound are at the bound: they were divided by f and multiplied again.
 _ROUNDINGS = 8
 
@@ -60,6 +64,8 @@ class Adjoint:
         The least distance of a free variable from its bounds, relative to the largest variable.
     complementarity : float
         The least |g_i + a_i b| of a variable at a bound. At 0 it is about to become free.
+    has_kink : bool
+        Whether the loss depends on a variable that is at a bound with a multiplier of 0.
     condition : float
         An estimate of the condition of H_FF; infinite where it is singular to rounding.
     is_determined : bool
@@ -74,6 +80,7 @@ class Adjoint:
     n_free: int
     margin: float
     complementarity: float
+    has_kink: bool
     condition: float
     is_determined: bool
 
@@ -169,13 +176,17 @@ class _Adjoint:
         turned = f[entry] < 0
         ends = at_lower & ~turned | at_upper & turned, at_upper & ~turned | at_lower & turned
         ends = [end & wanted for end, wanted in zip(ends, bounds, strict=True)]
-        here = ends[0] | ends[1]
-        Ku = self.product(program.weights(u), np.unique(program.point[here]))[program.point]
-        by_bound = np.where(here, f[entry] * (gz - Ku - w_of), 0.0)
         idle = ~free & (program.upper > program.lower)
         if change.is_split:  # one part of a point outside the tube is free or at its bound, the other one at 0
             idle &= np.tile(~(free | (z != 0)).reshape(2, -1).any(axis=0), 2) | (z != 0)
+        undecided = idle & (np.abs(slope) <= _UNDECIDED * (np.abs(self.F).max(initial=0.0) + np.abs(program.p).max()))
+        Ku = self.product(program.weights(u), np.unique(program.point[ends[0] | ends[1] | undecided]))
+        released = gz - Ku[program.point] - w_of  # how the loss depends on a variable that is let go
+        by_bound = f[entry] * released
+        size = float(np.abs(z).max(initial=0.0)) or 1.0
         distance = np.minimum(z[free] - program.lower[free], program.upper[free] - z[free])
+        has_kink = _is_any(released[undecided], np.abs(gz).max(initial=0.0))
+        has_kink |= _is_any(u[free][distance <= _UNDECIDED * size], np.abs(u).max(initial=0.0))
         return Adjoint(
             u=np.bincount(entry, u, n) / f,
             w=unit * w,
@@ -183,8 +194,9 @@ class _Adjoint:
             lower=np.bincount(entry, np.where(ends[0], by_bound, 0.0), n),
             upper=np.bincount(entry, np.where(ends[1], by_bound, 0.0), n),
             n_free=int(free.sum()),
-            margin=float(distance.min(initial=np.inf)) / (float(np.abs(z).max(initial=0.0)) or 1.0),
+            margin=float(distance.min(initial=np.inf)) / size,
             complementarity=float(change.violation * np.abs(slope[idle]).min(initial=np.inf)),
+            has_kink=has_kink,
             condition=condition,
             is_determined=is_determined,
         )
@@ -212,6 +224,10 @@ class _Adjoint:
         return u, w, condition, is_determined
 
 
+def _is_any(values: Array, size: float) -> bool:
+    return bool((np.abs(values) > _COUNTS * size).any())
+
+
 def warn_if_doubtful(adjoint: Adjoint) -> None:
     """Warn where the derivative is not determined, or where it does not exist."""
     if not adjoint.is_determined:
@@ -222,7 +238,7 @@ def warn_if_doubtful(adjoint: Adjoint) -> None:
             GradientWarning,
             stacklevel=3,
         )
-    elif adjoint.complementarity == 0 or adjoint.margin < 1e-13:
+    elif adjoint.has_kink:
         warnings.warn(
             "the solution has no derivative here: a variable is at its bound and its multiplier is 0. The gradient is "
             "that of one side.",

@@ -17,6 +17,7 @@ q_i is the sum of c_i v_i over the parts of v, and Q_i that of c_i u_i.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from symsvm._lib.validation import number
+from symsvm._lib.validation import switch
 from symsvm.compiler.functions import COMPILING, add_jax_conversions, function
 from symsvm.compiler.lifting import tile
 from symsvm.compiler.ops.kernel_ops import KernelMatvec
@@ -37,19 +38,24 @@ from symsvm.compiler.reading import leaves_of
 from symsvm.compiler.reading.pair_expression import PLAIN
 from symsvm.graphs.structure import leaves
 from symsvm.implicit.adjoint import solve_adjoint, warn_if_doubtful
-from symsvm.implicit.sparse_rows import with_sparse_points
+from symsvm.implicit.sparse_rows import SparseRows, rows_of, sparse_input
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers import Decomposition
 from symsvm.solvers.decomposition.dual_program import DualProgram
+from symsvm.solvers.decomposition.solve_problem import solve_problem
+from symsvm.solvers.program import check_run_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from symsvm._lib.types import Array, Graph
     from symsvm.implicit.adjoint import Adjoint
+    from symsvm.solvers.decomposition.kernel_problem import KernelProblem
     from symsvm.solvers.solution import Solution
 
-__all__ = ["AdjointSolve", "Argmin", "Support", "argmin", "last_adjoint"]
+__all__ = ["SECOND_DERIVATIVES", "AdjointSolve", "Argmin", "Support", "argmin", "check_objective", "last_adjoint"]
+
+SECOND_DERIVATIVES = "argmin has no second derivatives: differentiate what depends on it once."
 
 # A gradient rests on the set of free variables, which a larger violation may not have found.
 _VIOLATION = 10.0
@@ -109,24 +115,53 @@ def argmin(
     >>> last_adjoint(b).n_free
     0
     """
-    if not isinstance(objective, Objective):
-        raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
-    if isinstance(objective, KernelDual):
-        raise TypeError("argmin needs an objective in symbols, and a KernelDual has its numbers: write its W.")
-    variables, _ = leaves([objective.value, *objective.bounds])
-    inputs = [v for v in variables if v is not objective.variable]
+    inputs, limits, warm_start = check_objective(
+        objective, tol=tol, max_iter=max_iter, time_limit=time_limit, warm_start=warm_start
+    )
     unknown = set(data) - {v.name for v in inputs}
     if unknown:
         names = ", ".join(sorted(v.name for v in inputs if v.name))
         raise TypeError(f"the objective has no input {min(unknown)!r}: its inputs are {names or 'none'}.")
     sparse = {v: data.pop(v.name).tocsr() for v in inputs if hasattr(data.get(v.name), "tocsr")}
-    limits = {"tol": number(tol, "tol", positive=True), "max_iter": max_iter, "time_limit": time_limit}
     op = Argmin(objective, inputs, sparse, limits, warm_start=warm_start)
     point, b, _ = op(*(data.get(v.name, v) if v.name else v for v in inputs if v not in sparse))
     point.name = objective.variable.name
     if objective.equality is None:
         return point, pt.constant(0.0)
     return point, b if objective.equality[0].ndim == 2 else b[0]
+
+
+def check_objective(
+    objective: Objective,
+    *,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    warm_start: bool = False,
+) -> tuple[list[Any], dict[str, Any], bool]:
+    """Return the inputs of an objective, free and shared, and the options of `argmin` after their check.
+
+    Parameters
+    ----------
+    objective : Objective
+        The problem.
+    tol, max_iter, time_limit, warm_start
+        See `argmin`.
+
+    Returns
+    -------
+    tuple of (list of TensorVariable, dict, bool)
+        The inputs, the limits of a run, and whether it is started at the solution of the one before.
+    """
+    if not isinstance(objective, Objective):
+        raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
+    if isinstance(objective, KernelDual):
+        raise TypeError("argmin needs an objective in symbols, and a KernelDual has its numbers: write its W.")
+    tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, None)
+    variables, _ = leaves([objective.value, *objective.bounds])
+    inputs = [v for v in variables if v is not objective.variable]
+    limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    return inputs, limits, switch(warm_start, "warm_start")
 
 
 def last_adjoint(solution: Graph) -> Adjoint | None:
@@ -188,8 +223,7 @@ class Argmin(Op):
         self.program = DualProgram(self.objective, Decomposition())
         self.adjoint = AdjointSolve(self)
         self.last: Solution | None = None
-        self._problem: Any = None, None
-        self._terms: Any = None
+        self._bound: Any = (), None
 
     def __eq__(self, other):
         return self is other
@@ -223,11 +257,21 @@ class Argmin(Op):
         start = self.last.point if self.warm_start and self.last is not None else None
         if start is not None and len(start) != self.count([np.shape(x) for x in values])[0]:
             start = None
-        solution = self.program.run(start, **self.limits, **self.data(values))
+        problem = self.program.problem(**self.data(values))
+        options: Any = self.limits | self.program.solver.options
+        solution = solve_problem(problem, kind=self.program.kind, start=start, **options)
+        self._bound = values, problem
         if self.warm_start:
             self.last = solution
         b = np.zeros(0) if solution.b is None else np.atleast_1d(np.asarray(solution.b, dtype="float64"))
         return np.ascontiguousarray(solution.point, dtype="float64"), b, np.ascontiguousarray(solution.gradient)
+
+    def problem(self, values: Sequence[Array]) -> KernelProblem:
+        """Return the problem on these values: that of the last run, with its kernel matrix, where they are the same."""
+        last, problem = self._bound
+        if len(last) == len(values) and all(map(np.array_equal, last, values)):
+            return problem
+        return self.program.problem(**self.data(values))
 
     def perform(self, node, inputs, outputs):
         """Run the solver."""
@@ -268,30 +312,36 @@ class Argmin(Op):
             pt.zeros_like(x) if isinstance(g.type, DisconnectedType) else g
             for x, g in zip((v, b), cotangents[:2], strict=True)
         )
-        found = [disconnected_grad(x) for x in self.adjoint(*inputs, v, F, gv, gb)]
-        arguments, total = self._sum()
-        swaps = dict(zip((*self.inputs, *arguments), (*inputs, disconnected_grad(v), *found), strict=True))
-        (total,) = clone_replace([total], swaps, rebuild_strict=False)
-        smooth = [x for x in inputs if x.dtype.startswith("float")]
-        gradients = dict(zip(smooth, differentiate(total, smooth, disconnected_inputs="ignore"), strict=True))
-        return [gradients[x] if x in gradients else x.zeros_like(dtype="float64") for x in inputs]
+        found = self.adjoint(*inputs, v, F, gv, gb)
+        arguments, gradients = self._gradients
+        swaps = dict(zip((*self.inputs, *arguments), (*inputs, v, *found), strict=True))
+        # The adjoint stays connected: a second derivative is refused there, and never wrong.
+        gradients = clone_replace(gradients, swaps, rebuild_strict=False)
+        smooth = iter(gradients)
+        return [next(smooth) if _is_float(x) else x.zeros_like(dtype="float64") for x in inputs]
 
-    def _sum(self):
-        """The sum whose gradient is that of a loss, as a graph of the inputs and of v, u, w, b, lower', upper'."""
-        if self._terms is None:
-            with COMPILING:
-                objective, v = self.objective, self.variable
-                u, w, b, low, up = (pt.dvector(name) for name in ("u", "w", "b", "low", "up"))
-                total = -with_sparse_points(_on_support(tile([self._slope(u)])[0]), self.sparse)
-                for g, bound, varies in zip((low, up), objective.bounds[:2], self.varying_bounds, strict=True):
-                    if varies:  # 0 times an infinite bound is no number, and no variable is at one
-                        total += pt.switch(pt.neq(g, 0), g * bound, 0).sum()
-                if objective.equality is not None:
-                    a, c = objective.equality
-                    rows, totals = pt.atleast_2d(a), pt.atleast_1d(c)
-                    total -= (rows * (b * u)).sum() + (w * (pt.dot(rows, v) - totals)).sum()
-                self._terms = (v, u, w, b, low, up), total
-        return self._terms
+    @functools.cached_property
+    def _gradients(self) -> tuple[tuple[Any, ...], list[Graph]]:
+        """v, u, w, b, lower' and upper', and the gradients by the inputs that are no integers, as graphs of them."""
+        with COMPILING:
+            arguments, total = self._sum()
+            smooth = [x for x in self.inputs if _is_float(x)]
+            found = differentiate(total, smooth, disconnected_inputs="ignore", return_disconnected="zero")
+            return arguments, [x.astype("float64") for x in found]
+
+    def _sum(self) -> tuple[tuple[Any, ...], Graph]:
+        """v, u, w, b, lower' and upper', and the sum whose gradient is that of a loss, as a graph of them."""
+        objective, v = self.objective, self.variable
+        u, w, b, low, up = (pt.dvector(name) for name in ("u", "w", "b", "low", "up"))
+        total = -_on_support(tile([self._slope(u)])[0], self.sparse)
+        for g, bound, varies in zip((low, up), objective.bounds[:2], self.varying_bounds, strict=True):
+            if varies:  # 0 times an infinite bound is no number, and no variable is at one
+                total += pt.switch(pt.neq(g, 0), g * bound, 0).sum()
+        if objective.equality is not None:
+            a, c = objective.equality
+            rows, totals = pt.atleast_2d(a), pt.atleast_1d(c)
+            total -= (rows * (b * u)).sum() + (w * (pt.dot(rows, v) - totals)).sum()
+        return (v, u, w, b, low, up), total
 
     @property
     def varying_bounds(self) -> tuple[bool, bool]:
@@ -345,7 +395,7 @@ class AdjointSolve(Op):
     def solve(self, *values: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Return the adjoint in numbers; warn where the derivative is doubtful."""
         *data, v, F, gv, gb = values
-        problem = self.solution.program.problem(**self.solution.data(data))
+        problem = self.solution.problem(data)
         tol = _VIOLATION * self.solution.limits["tol"]
         v, F, gv, gb = (np.asarray(x, dtype="float64") for x in (v, F, gv, gb))
         self.last = found = solve_adjoint(problem, v, gv, gb, F=F, tol=tol, bounds=self.solution.varying_bounds)
@@ -364,7 +414,11 @@ class AdjointSolve(Op):
 
     def pullback(self, inputs, outputs, cotangents):
         """Raise: there are no second derivatives."""
-        raise NotImplementedError("argmin has no second derivatives: differentiate what depends on it once.")
+        raise NotImplementedError(SECOND_DERIVATIVES)
+
+
+def _is_float(x: Any) -> bool:
+    return x.dtype.startswith("float")
 
 
 class Support(Op):
@@ -392,24 +446,44 @@ def _weights(reading: Any, parts: list[Graph]) -> Graph:
     return sum(sign * (part if c is None else c * part) for part, sign, c in terms)
 
 
-def _on_support(total: Graph) -> Graph:
+def _on_support(total: Graph, sparse: dict[Any, Any]) -> Graph:
     """A sum of products sum_ij c_i K_ij q_j, over the i and j only where c and q are not 0."""
     nodes = {x.owner for x in ancestors([total]) if x.owner is not None and isinstance(x.owner.op, KernelMatvec)}
     swaps: dict[Any, Any] = {}
     for node in nodes:
         (out,), op, q = node.outputs, node.op, node.inputs[-1]
         c = differentiate(total, out, disconnected_inputs="ignore")
+        (c,) = clone_replace([c], {out: pt.zeros_like(q)}, rebuild_strict=False)  # c has its shape alone from out
         i, j = (Support()(disconnected_grad(abs(x) if x.ndim == 1 else abs(x).sum(axis=1))) for x in (c, q))
         channels, rows, columns, numbers, _ = op.split(node.inputs)
-        data = [x for A, B, weights in channels for x in (A[i], B[j], *weights)]
-        data += [*(x[i] for x in rows), *(x[j] for x in columns), *numbers]
-        swaps[out] = pt.zeros_like(out)[i].set(op(*data, q[j]))
-    return clone_replace([total], swaps, rebuild_strict=False)[0] if swaps else total
+        data, storage = [], []
+        for A, B, weights in channels:
+            if A in sparse and B in sparse and not weights:  # weights have gradients over dense rows alone
+                data += [*SparseRows(sparse[A])(i), *SparseRows(sparse[B])(j), pt.constant(sparse[A].shape[1])]
+                storage.append(("csr", "csr"))
+            else:
+                data += [_take(A, i, sparse), _take(B, j, sparse)]
+                storage.append(("dense", "dense"))
+            data += weights
+        data += [*(_take(x, i, sparse) for x in rows), *(_take(x, j, sparse) for x in columns), *numbers]
+        restricted = KernelMatvec(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, storage)
+        swaps[out] = pt.zeros_like(c)[i].set(restricted(*data, q[j]))
+    total = clone_replace([total], swaps, rebuild_strict=False)[0] if swaps else total
+    if sparse_input(total, sparse) is not None:
+        raise TypeError(
+            "the gradient over sparse points needs a W that has its points in sums over pairs alone: give dense points."
+        )
+    return total
+
+
+def _take(x: Graph, i: Graph, sparse: dict[Any, Any]) -> Graph:
+    """The rows i of an array over points."""
+    return x[i] if sparse_input(x, sparse) is None else rows_of(x, i, sparse)
 
 
 def register_conversions() -> None:
     """Register the conversions of these Ops to Numba."""
-    importlib.import_module("symsvm.implicit.numba_dispatch")  # here, so that Numba is loaded only when needed
+    importlib.import_module("symsvm.implicit.numba_callbacks")  # here, so that Numba is loaded only when needed
 
 
-add_jax_conversions("symsvm.implicit.jax_dispatch")
+add_jax_conversions("symsvm.implicit.jax_callbacks")

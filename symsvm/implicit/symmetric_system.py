@@ -10,8 +10,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, eigh, solve
-from scipy.linalg.lapack import dpocon  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg import LinAlgError, LinAlgWarning, eigh, solve
+from scipy.linalg.blas import dsymv  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpotrs  # pyright: ignore[reportAttributeAccessIssue]
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
@@ -30,8 +31,8 @@ def solve_symmetric(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Arra
 
     Parameters
     ----------
-    A : array of shape (n, n)
-        A positive semi-definite matrix.
+    A : array of shape (n, n), stored by rows
+        A positive semi-definite matrix; its entries are overwritten.
     E : array of shape (n, G)
         Columns of 0 and 1, each row with at most one 1.
     r, s : arrays of shape (n,) and (G,)
@@ -49,59 +50,85 @@ def solve_symmetric(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Arra
     >>> u.round(4).tolist(), w.round(4).tolist(), is_determined
     ([0.3333, -0.3333], [0.3333], True)
     """
-    size, right = float(np.abs(A).max(initial=0.0)), float(max(np.abs(r).max(initial=0.0), np.abs(s).max(initial=0.0)))
+    right = float(max(np.abs(r).max(initial=0.0), np.abs(s).max(initial=0.0)))
     if right == 0:
         return np.zeros(len(r)), np.zeros(len(s)), 1.0, True
-    for method in (_by_cholesky, _by_symmetric_factor):
-        found = method(A, E, r, s)
-        if found is not None:
-            u, w, condition = found
-            with np.errstate(over="ignore", invalid="ignore"):
-                off = _residual(A, E, r, s, u, w) / right
-                if off <= _CONSISTENT and size * np.abs(u).max() <= _DETERMINED * right:
-                    return u, w, condition, True
+    size = float(max(A.max(), -A.min()))
+    factor = _Factor(A)
+    found = factor.solve(E, r, s)
+    if found is not None and _is_solution(factor.multiply, E, r, s, found, size, right):
+        return *found, factor.condition, True
+    A = factor.restored()
     M = np.block([[A, E], [E.T, np.zeros((len(s), len(s)))]])
+    found = _by_symmetric_factor(M, r, s)
+    if found is not None and _is_solution(A.__matmul__, E, r, s, found, size, right):
+        return *found, np.inf, True
     values, vectors = eigh(M, driver="evd")
     kept = np.abs(values) > len(M) * np.finfo("float64").eps * np.abs(values).max() * 16
     x = vectors[:, kept] @ ((vectors[:, kept].T @ np.concatenate([r, s])) / values[kept])
     u, w = x[: len(r)], x[len(r) :]
-    return u, w, np.inf, bool(_residual(A, E, r, s, u, w) <= _CONSISTENT * right)
+    return u, w, np.inf, bool(_residual(A.__matmul__, E, r, s, u, w) <= _CONSISTENT * right)
 
 
-def _residual(A: Array, E: Array, r: Array, s: Array, u: Array, w: Array) -> float:
-    one, two = A @ u + E @ w - r, E.T @ u - s
+def _is_solution(multiply, E, r, s, found, size, right):
+    """Whether (u, w) solves the system, and u is not so large that rounding of A decides it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = _residual(multiply, E, r, s, *found)
+        return bool(off <= _CONSISTENT * right and size * np.abs(found[0]).max() <= _DETERMINED * right)
+
+
+def _residual(multiply, E, r, s, u, w):
+    one, two = multiply(u) + E @ w - r, E.T @ u - s
     return float(max(np.abs(one).max(initial=0.0), np.abs(two).max(initial=0.0)))
 
 
-def _by_cholesky(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Array, float] | None:
-    try:
-        factor = cho_factor(A, lower=True, check_finite=False)
-    except LinAlgError:
-        return None
-    condition = 1 / max(float(dpocon(factor[0], np.abs(A).sum(axis=0).max(), uplo="L")[0]), np.finfo("float64").tiny)
-    if not len(s):
-        u = cho_solve(factor, r, check_finite=False)
-        return u + cho_solve(factor, r - A @ u, check_finite=False), s, condition
-    both = cho_solve(factor, np.column_stack([r, E]), check_finite=False)
-    Y = both[:, 1:]
-    S = E.T @ Y
-    u, w = np.zeros(len(r)), np.zeros(len(s))
-    try:
-        for _ in range(2):  # the second pass corrects the first
-            first = both[:, 0] if not u.any() else cho_solve(factor, r - A @ u - E @ w, check_finite=False)
-            dw = np.linalg.solve(S, E.T @ first - (s - E.T @ u))
-            u, w = u + first - Y @ dw, w + dw
-    except LinAlgError:
-        return None
-    return u, w, condition
+class _Factor:
+    """Cholesky's factor of A in one triangle of its memory, A in the other; two diagonals."""
+
+    def __init__(self, A: Array):
+        self._A, self._diagonal = A, np.diagonal(A).copy()
+        norm = dlange("1", A.T)
+        # The transpose of a matrix by rows is what LAPACK has by columns: it is overwritten in place.
+        self._F, info = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        self.is_definite = info == 0 and self._F is not None and np.shares_memory(self._F, A)
+        reciprocal = dpocon(self._F, norm, uplo="L")[0] if self.is_definite else 0.0
+        self.condition = 1 / max(float(reciprocal), float(np.finfo("float64").tiny))
+
+    def multiply(self, u: Array) -> Array:
+        """A u."""
+        return dsymv(1.0, self._F, u, lower=0) + (self._diagonal - np.diagonal(self._F)) * u
+
+    def restored(self) -> Array:
+        """A, from its triangle."""
+        lower = np.tril(self._A, -1)
+        A = lower + lower.T
+        A[np.diag_indices(len(A))] = self._diagonal
+        return A
+
+    def solve(self, E: Array, r: Array, s: Array) -> tuple[Array, Array] | None:
+        """u and w, None where A is not definite."""
+        if not self.is_definite:
+            return None
+        both = dpotrs(self._F, np.column_stack([r, E]), lower=1)[0]
+        first, Y = both[:, 0], both[:, 1:]
+        S = E.T @ Y
+        u, w = np.zeros(len(r)), np.zeros(len(s))
+        try:
+            for k in range(2):  # the second pass corrects the first
+                if k:
+                    first = dpotrs(self._F, r - self.multiply(u) - E @ w, lower=1)[0]
+                dw = np.linalg.solve(S, E.T @ first - (s - E.T @ u))
+                u, w = u + first - Y @ dw, w + dw
+        except LinAlgError:
+            return None
+        return u, w
 
 
-def _by_symmetric_factor(A: Array, E: Array, r: Array, s: Array) -> tuple[Array, Array, float] | None:
-    M = np.block([[A, E], [E.T, np.zeros((len(s), len(s)))]])
+def _by_symmetric_factor(M: Array, r: Array, s: Array) -> tuple[Array, Array] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)  # the caller looks at the residual
         try:
             x = solve(M, np.concatenate([r, s]), assume_a="sym", check_finite=False)
         except LinAlgError:
             return None
-    return x[: len(r)], x[len(r) :], np.inf
+    return x[: len(r)], x[len(r) :]

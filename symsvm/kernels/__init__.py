@@ -5,6 +5,7 @@
     k.diag(X)                                     # the graph of k(x_i, x_i), (m,)
 
 A hyper-parameter is a number, a shared variable or any scalar graph; `pytensor.grad` differentiates with respect to it.
+The widths of `RBF` and `Laplacian` may be vectors, a number for each feature.
 Kernels follow scikit-learn's rules for parameters, so that `clone` and a grid over `kernel__sigma` work. The package
 needs `_lib` and `graphs` only; every package from `objectives` on may import it.
 """

@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import numbers
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Nonzero
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from symsvm._lib.validation import as_float, is_symbolic, number
+from symsvm._lib.validation import as_float, is_symbolic, number, number_or_vector
 from symsvm.graphs.dtypes import widen
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Graph, Points, Scalar
 
-__all__ = ["Kernel", "format_parameter"]
+__all__ = ["Kernel", "format_parameter", "known_shape"]
 
 
 class Kernel:
@@ -42,6 +45,7 @@ class Kernel:
 
     is_psd: bool | None = None
     positive: Sequence[str] = ()  # names of hyper-parameters that must be positive
+    per_feature: Sequence[str] = ()  # names of hyper-parameters that may be vectors, a number for each feature
     structure: Sequence[str] = ()  # names of arguments that shape the graph and are never lifted to variables
     precedence = 4  # of the operator in its repr: + is 1, * is 2, ** is 3, a name is 4
     __array_ufunc__ = None  # NumPy leaves numpy_number * kernel to __rmul__
@@ -154,8 +158,40 @@ class Kernel:
             return value.astype(like.dtype)
         return pt.constant(np.asarray(self._number(name), dtype=like.dtype))
 
+    def vector(self, name: str, x: Graph) -> Graph:
+        """Return the hyper-parameter `name`, a number or a number for each feature, as a graph.
+
+        Parameters
+        ----------
+        name : str
+            The name of the hyper-parameter, one of `per_feature`.
+        x : TensorVariable
+            A point (d,), whose dtype the result has.
+
+        Returns
+        -------
+        TensorVariable
+            A scalar or a vector (d,).
+        """
+        value = getattr(self, name)
+        if is_symbolic(value) and value.ndim > 1:
+            raise ValueError(f"{name} of {self._label} must be a number or a vector, got {value.ndim} dimensions.")
+        if is_symbolic(value):
+            _check_length(f"{name} of {self._label}", value.type.shape, x.type.shape[-1])
+            return value.astype(x.dtype)
+        array = np.asarray(self._checked(name), dtype=x.dtype)
+        _check_length(f"{name} of {self._label}", array.shape, x.type.shape[-1])
+        return _shared_vector(array, name) if array.ndim else pt.constant(array)
+
     def _number(self, name: str) -> float:
         return number(getattr(self, name), f"{name} of {self._label}", positive=name in self.positive)
+
+    def _checked(self, name: str) -> Any:
+        """The value of a hyper-parameter that is no graph: a number, or an array where it may be one."""
+        value = getattr(self, name)
+        if name in self.per_feature:
+            return number_or_vector(value, f"{name} of {self._label}", positive=name in self.positive)
+        return np.asarray(value) if np.ndim(value) else self._number(name)
 
     @property
     def _label(self) -> str:
@@ -180,7 +216,7 @@ class Kernel:
         def replace(kernel: Kernel, name: str, value: Any) -> Any:
             if is_symbolic(value):
                 return value
-            return variable(name, np.asarray(value) if np.ndim(value) else kernel._number(name))
+            return variable(name, kernel._checked(name))
 
         return self._map_parameters(replace)
 
@@ -248,6 +284,23 @@ class Kernel:
         for value in self.get_params(deep=False).values():
             if isinstance(value, Kernel):
                 value.check_points(X, name)
+        shape: Any = X.shape
+        self.check_features(shape[1])
+
+    def check_features(self, d: int | None) -> None:
+        """Raise ValueError if a vector of the kernel, or of one inside it, has not one number for each feature.
+
+        Parameters
+        ----------
+        d : int or None
+            The number of features; None if it is not known.
+        """
+        for key, value in self.get_params(deep=False).items():
+            if isinstance(value, Kernel):
+                value.check_features(d)
+            elif key in self.per_feature:
+                shape = np.shape(self._checked(key)) if not is_symbolic(value) else known_shape(value)
+                _check_length(f"{key} of {self._label}", shape, d)
 
     def __add__(self, other: Kernel | Scalar) -> Kernel:
         """K1 + K2, the kernel of the concatenated features, or K + c, with a constant feature."""
@@ -330,9 +383,64 @@ class Kernel:
         params = self.get_params(deep=False).items()
         return type(self)(**{name: v.__sklearn_clone__() if isinstance(v, Kernel) else v for name, v in params})
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a kernel of the same class with the same hyper-parameters; symbols are the same object.
+
+        A list and an array of the same numbers are the same widths.
+        """
+        if type(other) is not type(self):
+            return NotImplemented
+        own, others = self.get_params(deep=False), other.get_params(deep=False)
+        return own.keys() == others.keys() and all(_is_same(value, others[name]) for name, value in own.items())
+
+    def __hash__(self) -> int:
+        # Kernels are mutable: equal ones have equal hashes whatever their numbers become.
+        return hash(type(self))
+
     def __repr__(self) -> str:
         args = ", ".join(f"{name}={format_parameter(value)}" for name, value in self.get_params(deep=False).items())
         return f"{type(self).__name__}({args})"
+
+
+def known_shape(variable: Any) -> tuple[int | None, ...]:
+    """Return the shape of a graph as far as it is known, that of its present value for a shared variable."""
+    if isinstance(variable, SharedVariable):
+        return np.shape(variable.get_value(borrow=True))
+    return variable.type.shape
+
+
+def _check_length(name: str, shape: Sequence[int | None], d: int | None) -> None:
+    """Raise ValueError if a vector has not one number for each of d features, where both are known."""
+    if len(shape) == 1 and None not in (d, shape[0]) and shape[0] != d:
+        raise ValueError(
+            f"{name} has length {shape[0]}, but the points have {d} features: give one number for each feature, or one "
+            "for all."
+        )
+
+
+# The vectors of numbers in graphs, by name and value.
+_VECTORS: WeakValueDictionary[tuple[str, str, bytes], Any] = WeakValueDictionary()
+
+
+def _shared_vector(array: np.ndarray, name: str) -> Any:
+    """A vector of numbers as a shared variable, the same one for the same numbers.
+
+    A constant would be a part of the compiled code, which another vector would compile again.
+    """
+    key = name, array.dtype.name, array.tobytes()
+    variable = _VECTORS.get(key)
+    if variable is None:
+        variable = _VECTORS[key] = pytensor.shared(array, name=name)
+    return variable
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two hyper-parameters are the same object, or equal numbers or arrays."""
+    if a is b or is_symbolic(a) or is_symbolic(b):
+        return a is b
+    if np.ndim(a) or np.ndim(b):
+        return np.array_equal(a, b)
+    return bool(a == b)
 
 
 def _selects_by_value(node: Apply) -> bool:
@@ -341,10 +449,23 @@ def _selects_by_value(node: Apply) -> bool:
     return masks or isinstance(node.op, Nonzero)
 
 
+# Numbers of a vector that a repr shows.
+_SHOWN = 6
+
+
 def format_parameter(value: Any) -> str:
-    """Return a hyper-parameter as a repr shows it: a symbol by its name, an array by its shape."""
+    """Return a hyper-parameter as a repr shows it: a symbol by its name, a vector as a list, an array by its shape.
+
+    >>> format_parameter(np.array([0.5, 2.0])), format_parameter(np.linspace(0, 1, 10))
+    ('[0.5, 2.0]', '[0, 0.1111, 0.2222, ..., 1] (10 numbers)')
+    """
     if is_symbolic(value):
         return value.name or str(value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.ndim != 1:
         return f"array{value.shape}"
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        if len(value) <= _SHOWN:
+            return f"[{', '.join(map(format_parameter, value))}]"
+        first, last = ", ".join(f"{entry:.4g}" for entry in value[:3]), f"{value[-1]:.4g}"
+        return f"[{first}, ..., {last}] ({len(value)} numbers)"
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 
-from symsvm._lib.validation import count, is_symbolic, number
+from symsvm._lib.validation import count, is_symbolic, number_or_vector
 from symsvm.kernels.kernel import Kernel, format_parameter
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from symsvm._lib.types import Array, Graph, Scalar
+    from symsvm._lib.types import Array, Graph, Scalar, ScalarOrVector
 
 __all__ = [
     "RBF",
@@ -80,41 +80,47 @@ class Constant(Kernel):
 
 
 class RBF(Kernel):
-    """The radial basis function kernel (Eq. 33; Eq. 002:3.4).
+    """The radial basis function kernel (Eq. 33; Eq. 002:3.4), with one width or with a width for each feature.
 
     ::
 
         K(x, z) = exp(-|x - z|^2 / (2 sigma^2))
+        K(x, z) = exp(-1/2 sum_k ((x_k - z_k) / sigma_k)^2)
 
     Parameters
     ----------
-    sigma : float or TensorVariable
-        The width, sigma > 0; gamma of LIBSVM and scikit-learn is 1 / (2 sigma^2).
+    sigma : float, array_like (d,) or TensorVariable
+        The width, sigma > 0, or a width for each of the d features: the kernel of width 1 of the points x / sigma.
+        gamma of LIBSVM and scikit-learn is 1 / (2 sigma^2).
 
     Examples
     --------
     >>> RBF.from_gamma(2.0)
     RBF(sigma=0.5)
+    >>> RBF(sigma=[1.0, 100.0])(np.array([[0.0, 0.0], [1.0, 100.0]])).eval().round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     is_psd = True
     positive = ("sigma",)
+    per_feature = ("sigma",)
 
-    def __init__(self, sigma: Scalar = 1.0) -> None:
+    def __init__(self, sigma: ScalarOrVector = 1.0) -> None:
         self.sigma = sigma
 
     @classmethod
-    def from_gamma(cls, gamma: Scalar) -> Self:
+    def from_gamma(cls, gamma: ScalarOrVector) -> Self:
         """Return the kernel with sigma = 1 / sqrt(2 gamma) (Eq. 33; Eq. 002:3.4).
 
         ::
 
             K(x, z) = exp(-gamma |x - z|^2)
+            K(x, z) = exp(-sum_k gamma_k (x_k - z_k)^2)
 
         Parameters
         ----------
-        gamma : float or TensorVariable
-            The factor of the squared distance, gamma > 0.
+        gamma : float, array_like (d,) or TensorVariable
+            The factor of the squared distance, gamma > 0, or a factor for each feature.
 
         Returns
         -------
@@ -123,10 +129,12 @@ class RBF(Kernel):
         """
         if is_symbolic(gamma):
             return cls(sigma=1 / pt.sqrt(2 * gamma))
-        return cls(sigma=(2 * number(gamma, "gamma", positive=True)) ** -0.5)
+        return cls(sigma=(2 * number_or_vector(gamma, "gamma", positive=True)) ** -0.5)
 
     def pair(self, x: Graph, z: Graph) -> Graph:
-        sigma = self.scalar("sigma", x)
+        sigma = self.vector("sigma", x)
+        if sigma.ndim:
+            return pt.exp(-(((x - z) / sigma) ** 2).sum() / 2)
         return pt.exp(-((x - z) ** 2).sum() / (2 * sigma**2))
 
 
@@ -189,21 +197,53 @@ class Laplacian(Kernel):
     ::
 
         K(x, z) = exp(-gamma |x - z|_1)
+        K(x, z) = exp(-sum_k gamma_k |x_k - z_k|)
 
     Parameters
     ----------
-    gamma : float or TensorVariable
-        The factor of the distance, gamma > 0.
+    gamma : float, array_like (d,) or TensorVariable
+        The factor of the distance, gamma > 0, or a factor for each of the d features: 1 / sigma_k of a width sigma_k.
+
+    Examples
+    --------
+    >>> Laplacian.from_sigma([2.0, 0.5])
+    Laplacian(gamma=[0.5, 2.0])
     """
 
     is_psd = True
     positive = ("gamma",)
+    per_feature = ("gamma",)
 
-    def __init__(self, gamma: Scalar = 1.0) -> None:
+    def __init__(self, gamma: ScalarOrVector = 1.0) -> None:
         self.gamma = gamma
 
+    @classmethod
+    def from_sigma(cls, sigma: ScalarOrVector) -> Self:
+        """Return the kernel with gamma = 1 / sigma.
+
+        ::
+
+            K(x, z) = exp(-sum_k |x_k - z_k| / sigma_k)
+
+        Parameters
+        ----------
+        sigma : float, array_like (d,) or TensorVariable
+            The width, sigma > 0, or a width for each feature.
+
+        Returns
+        -------
+        Laplacian
+            The kernel.
+        """
+        if is_symbolic(sigma):
+            return cls(gamma=1 / sigma)
+        return cls(gamma=1 / number_or_vector(sigma, "sigma", positive=True))
+
     def pair(self, x: Graph, z: Graph) -> Graph:
-        return pt.exp(-self.scalar("gamma", x) * pt.abs(x - z).sum())
+        gamma = self.vector("gamma", x)
+        if gamma.ndim:
+            return pt.exp(-(gamma * pt.abs(x - z)).sum())
+        return pt.exp(-gamma * pt.abs(x - z).sum())
 
 
 class Precomputed(Kernel):

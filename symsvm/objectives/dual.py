@@ -17,6 +17,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from symsvm._lib.validation import points
+from symsvm.kernels.kernel import known_shape
 from symsvm.objectives.argument_checks import check_kernel, check_labels
 from symsvm.objectives.certificate import certify_svc
 from symsvm.objectives.objective import Objective, shared_variables
@@ -241,6 +242,7 @@ class CSVC(Objective):
 
     def __init__(self, lam: Variable, X: Variable, y: Variable, C: ArrayLike | Variable, kernel: Kernel) -> None:
         lam, X, y = cast("tuple[Graph, Graph, Graph]", (lam, X, y))
+        kernel.check_features(known_shape(X)[1])
         lifted = share_numbers(kernel, lam.dtype)
         super().__init__(W(lam, X, y, lifted), lam, 0.0, C, (y, 0.0), is_convex=kernel.is_psd)
         self.X, self.y, self.kernel = X, y, kernel

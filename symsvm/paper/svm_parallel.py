@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import explicit_graph_inputs
 from tqdm import tqdm
 
-from symsvm._lib.validation import choice, count, dtype, number, points, signs
+from symsvm._lib.validation import choice, count, dtype, number, number_or_vector, points, signs
 from symsvm.compiler.functions import function, resolve_mode
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.spectrum import lambda_max
@@ -57,8 +57,8 @@ class SVM_parallel:
         The number of points, which must agree with X.
     C : float
         The upper bound of lam, C > 0 (Eq. 17, 21).
-    sigma : float or None
-        The width of the RBF kernel, sigma > 0 (Eq. 33); None with another `kernel`.
+    sigma : float, array_like (d,) or None
+        The width of the RBF kernel, sigma > 0 (Eq. 33), or one for each feature; None with another `kernel`.
     alpha : float
         The step size (Eq. 25), which should be below `largest_stable_step()`.
     kernel : Kernel, optional
@@ -96,7 +96,7 @@ class SVM_parallel:
         y: ArrayLike,
         m: int,
         C: float,
-        sigma: float | None,
+        sigma: ArrayLike | None,
         alpha: float,
         *,
         kernel: Kernel | None = None,
@@ -433,10 +433,10 @@ class SVM_parallel:
         warnings.warn(f"SVM_parallel: {message}.", ConvergenceWarning, stacklevel=3)
 
 
-def _kernel(kernel: Kernel | None, sigma: float | None) -> Kernel:
+def _kernel(kernel: Kernel | None, sigma: ArrayLike | None) -> Kernel:
     """Return RBF(sigma), or a copy of the given kernel."""
     if kernel is None:
-        return RBF(number(sigma, "sigma", positive=True))
+        return RBF(number_or_vector(sigma, "sigma", positive=True))
     check_kernel(kernel)
     if sigma is not None:
         raise ValueError(f"sigma={sigma!r} belongs to the default kernel: pass sigma=None with kernel={kernel!r}.")

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Constant
 from symsvm._lib.interrupts import is_interrupt, restored_interrupts
 from symsvm._lib.validation import count, number
 from symsvm._lib.validation import dtype as _dtype
-from symsvm.compiler.functions import resolve_mode
+from symsvm.compiler.functions import resolve_mode, shape_error
 from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
 from symsvm.compiler.step_functions import step_functions
 from symsvm.graphs.structure import leaves
@@ -120,11 +120,15 @@ class Program:
         values = self.functions.to_device(self._values(data))
         lam, *state = (np.asarray(v, dtype=self.dtype) for v in (*first, *self.solver.start()))
         prepare, step = self.functions.compiled(lam, values)
-        constants = prepare(*values)
         skips, backtracks = False, getattr(self.solver, "backtracks", False)
         is_finished = getattr(self.solver, "is_finished", None)
+        constants = None
         while True:
-            new, *state, W, g = step(lam, *state, *constants, *values)  # the state stays where it was computed
+            try:
+                constants = prepare(*values) if constants is None else constants
+                new, *state, W, g = step(lam, *state, *constants, *values)  # the state stays where it was computed
+            except (ValueError, TypeError) as error:
+                raise shape_error(error, self.given, [np.shape(x) for x in values]) from error
             new, W = np.asarray(new), float(W)
             if np.isfinite(W) or not skips:
                 yield lam, W, np.asarray(g), new

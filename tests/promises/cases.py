@@ -73,7 +73,7 @@ def gram(X, Z):
     return np.exp(-((X[:, None] - Z[None]) ** 2).sum(axis=2) / 2)
 
 
-# name -> the parameters of an estimator, for a width that fits the scale of the points
+# name -> the parameters of an estimator, for a width that fits the scale of the points; for `PER_FEATURE` a vector
 KERNELS = {
     "linear": lambda width: {"kernel": "linear"},
     "rbf": lambda width: {"kernel": "rbf"},
@@ -81,6 +81,8 @@ KERNELS = {
     "narrow RBF": lambda width: {"kernel": RBF(width / 20)},
     "wide RBF": lambda width: {"kernel": RBF(width * 50)},
     "laplacian": lambda width: {"kernel": Laplacian(0.5 / width)},
+    "widths": lambda width: {"kernel": RBF(width)},
+    "laplacian widths": lambda width: {"kernel": Laplacian.from_sigma(width.tolist())},
     "poly": lambda width: {"kernel": "poly", "degree": 3, "coef0": 1.0},
     "Polynomial": lambda width: {"kernel": Polynomial(2, gamma=0.5, coef0=1.0)},
     "sigmoid": lambda width: {"kernel": "sigmoid"},
@@ -90,6 +92,7 @@ KERNELS = {
     "precomputed": lambda width: {"kernel": "precomputed"},
     "function": lambda width: {"kernel": gram},
 }
+PER_FEATURE = ("widths", "laplacian widths")
 # What the clock ends has no bits to compare: for comparisons of bits, far from what an ordinary case takes.
 UNTIMED = {"time_limit": 30.0}
 SHAPES = ("plain", "columns", "outlier", "clusters", "offset", "duplicates", "constant", "grid", "separable")
@@ -292,7 +295,9 @@ def build(case, **changes):
     parameters = dict(parameters)
     if not case.is_linear:
         width = 10.0**case.log_scale
-        parameters |= KERNELS[case.kernel](float(width)) | {"solver": case.solver, "mode": case.mode}
+        if case.kernel in PER_FEATURE:
+            width = width * np.array([1.0, 0.3, 4.0, 1.7, 0.9])[np.arange(case.d) % 5]
+        parameters |= KERNELS[case.kernel](width) | {"solver": case.solver, "mode": case.mode}
     if case.family not in ("NuSVC", "OneClassSVM"):
         parameters["C"] = 10.0**case.log_C
     if case.family in ("NuSVC", "NuSVR", "OneClassSVM"):

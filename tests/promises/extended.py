@@ -52,8 +52,10 @@ def _exponential(t, d):
     return K, (2 + (d + 6) * t) * K + _TINY / EPS
 
 
-def _squared_distance(X, Z):
-    return sum(((x[:, None] - z[None]) ** 2 for x, z in zip(X.T, Z.T, strict=True)), np.longdouble(0))
+def _squared_distance(X, Z, widths=None):
+    widths = np.ones(X.shape[1], np.longdouble) if widths is None else widths
+    parts = (((x[:, None] - z[None]) / w) ** 2 for x, z, w in zip(X.T, Z.T, widths, strict=True))
+    return sum(parts, np.longdouble(0))
 
 
 def _linear(k, X, Z):
@@ -61,12 +63,16 @@ def _linear(k, X, Z):
 
 
 def _rbf(k, X, Z):
-    return _exponential(_squared_distance(X, Z) / (2 * np.longdouble(k.sigma) ** 2), X.shape[1])
+    sigma = as_long(k.sigma)
+    if sigma.ndim:
+        return _exponential(_squared_distance(X, Z, sigma) / 2, X.shape[1])
+    return _exponential(_squared_distance(X, Z) / (2 * sigma**2), X.shape[1])
 
 
 def _laplacian(k, X, Z):
-    distance = sum((np.abs(x[:, None] - z[None]) for x, z in zip(X.T, Z.T, strict=True)), np.longdouble(0))
-    return _exponential(np.longdouble(k.gamma) * distance, X.shape[1])
+    factors = np.broadcast_to(as_long(k.gamma), X.shape[1])
+    parts = (g * np.abs(x[:, None] - z[None]) for x, z, g in zip(X.T, Z.T, factors, strict=True))
+    return _exponential(sum(parts, np.longdouble(0)), X.shape[1])
 
 
 def _affine(k, X, Z):

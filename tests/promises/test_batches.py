@@ -51,6 +51,8 @@ PROMISE = Promise(
         Case(kernel="linear"),
         Case(kernel="rbf"),
         Case(kernel="sum"),
+        Case(kernel="widths", d=5, layout="csr"),
+        Case(kernel="widths", d=3, layout="float32"),
         Case(machine="LinearSVC", kernel="linear", d=5),
     ),
     examples=16,

@@ -47,7 +47,12 @@ PROMISE = Promise(
     "decision values",
     check,
     draw,
-    fixed=(Case(shape="outlier", far=9.0, m=60), Case(kernel="sum", shape="clusters", far=8.0), Case(machine="NuSVC")),
+    fixed=(
+        Case(shape="outlier", far=9.0, m=60),
+        Case(kernel="sum", shape="clusters", far=8.0),
+        Case(kernel="widths", shape="clusters", far=8.0, d=5),
+        Case(machine="NuSVC"),
+    ),
     examples=10,
 )
 

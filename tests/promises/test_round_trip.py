@@ -38,7 +38,13 @@ def _said(certificates):
     return [(c.W, c.violation, c.gap, c.status) for c in certificates]
 
 
-PROMISE = Promise("round trip", check, draw, fixed=(Case(kernel="pair"), Case(kernel="precomputed")), examples=8)
+PROMISE = Promise(
+    "round trip",
+    check,
+    draw,
+    fixed=(Case(kernel="pair"), Case(kernel="precomputed"), Case(kernel="widths", d=5)),
+    examples=8,
+)
 
 
 @pytest.mark.parametrize("number", PROMISE.numbers)

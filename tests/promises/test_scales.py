@@ -45,6 +45,8 @@ PROMISE = Promise(
         Case(kernel="linear", log_scale=-150.0),
         Case(kernel="rbf", log_scale=150.0),
         Case(kernel="rbf", log_scale=-150.0),
+        Case(kernel="widths", log_scale=150.0, layout="csr"),
+        Case(kernel="widths", log_scale=-150.0),
         Case(machine="LinearSVC", kernel="linear", log_scale=100.0, log_C=-200.0),
         Case(machine="SVR", kernel="rbf", log_target=100.0),
     ),

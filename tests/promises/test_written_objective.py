@@ -10,7 +10,7 @@ from promise import Promise, demand, started
 import symsvm
 from symsvm import sum_over
 
-KERNELS = ("RBF", "laplacian", "Polynomial", "sum", "product", "pair")
+KERNELS = ("RBF", "widths", "laplacian widths", "laplacian", "Polynomial", "sum", "product", "pair")
 
 
 def sample(rng, kernels=None):
@@ -73,7 +73,7 @@ PROMISE = Promise(
     "written objective",
     check,
     sample,
-    fixed=(Case(kernel="RBF"), Case(machine="SVR", kernel="RBF")),
+    fixed=(Case(kernel="RBF"), Case(machine="SVR", kernel="RBF"), Case(kernel="widths", shape="clusters", far=6.0)),
     examples=3,
     share=0.5,
 )

@@ -14,7 +14,7 @@ from pytensor.tensor.elemwise import CAReduce
 from symsvm._lib.compat import jax_function, override_jax, register_jax
 from symsvm.compiler.ops.kernel_ops import KernelFeatures, KernelGram, KernelMatvec, check_shapes
 from symsvm.compiler.ops.split_parts import SplitParts
-from symsvm.compiler.ops.squared_distances import CANCELLATION, SAMPLE, SquaredDistances
+from symsvm.compiler.ops.squared_distances import CANCELLATION, SAMPLE, FeatureMoments, SquaredDistances
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "jax_funcify_distances",
+    "jax_funcify_moments",
     "jax_funcify_pairs",
     "jax_funcify_polytope",
     "jax_funcify_reduction",
@@ -61,15 +62,15 @@ def _product(A, B):
     return A @ B.T
 
 
-def _distances(A, B):
-    """Return |a_i - b_j|^2 by the rule of `squared_distances`.
+def _distances(A, B, w=1):
+    """Return |a_i - b_j|^2, or sum_k ((a_ik - b_jk) w_k)^2, by the rule of `squared_distances`.
 
     Shapes are fixed: there is room for a few pairs in each row to compute by differences, such as a point with itself.
     Where there are more, all pairs are computed so.
     """
     (m, d), n = A.shape, B.shape[0]
     c = jnp.median(B[:: -(-n // SAMPLE)], axis=0) if n else jnp.zeros(d, A.dtype)
-    a, b = A - c, B - c
+    a, b = (A - c) * w, (B - c) * w
     norms = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :]
     D = norms - 2 * (a @ b.T)
     cancelled = ~(D >= CANCELLATION[str(D.dtype)] * norms)
@@ -77,16 +78,26 @@ def _distances(A, B):
 
     def some():
         i, j = jnp.nonzero(cancelled, size=room, fill_value=0)
-        exact = ((A[i] - B[j]) ** 2).sum(axis=1)
+        exact = (((A[i] - B[j]) * w) ** 2).sum(axis=1)
         return D.at[i, j].set(jnp.where(cancelled[i, j], exact, D[i, j]))
 
-    return jax.lax.cond(cancelled.sum() <= room, some, lambda: ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+    return jax.lax.cond(cancelled.sum() <= room, some, lambda: (((A[:, None, :] - B[None, :, :]) * w) ** 2).sum(axis=2))
 
 
 @register_jax(SquaredDistances)
 def jax_funcify_distances(op, node=None, **kwargs):
     """Convert the squared distances of all pairs."""
     return _distances
+
+
+@register_jax(FeatureMoments)
+def jax_funcify_moments(op, node=None, **kwargs):
+    """Convert the sums of squared differences of each feature: one feature at a time."""
+
+    def moments(A, B, G):
+        return jax.lax.map(lambda column: (G * (column[0][:, None] - column[1]) ** 2).sum(), (A.T, B.T))
+
+    return moments
 
 
 @register_jax(KernelFeatures, KernelGram, KernelMatvec)
@@ -99,7 +110,9 @@ def jax_funcify_pairs(op, node=None, **kwargs):
     channel, f = (0, None) if op.f is None else (op.f[0], _function(op.f[1]))
 
     def feature_sum(h, A, B, weights):
-        return h(A, B) if h in (_product, _distances) else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+        return (
+            h(A, B, *weights) if h in (_product, _distances) else h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
+        )
 
     def pairs(*inputs):
         channels, u, v, theta, more = op.split(inputs)

@@ -2,9 +2,9 @@
 
     K_ij = e(s_ij, ..., u_i, ..., v_j, ..., theta, ...),    s_ij = sum_k h(a_ik, b_jk, w_k)
 
-Each s is a *channel*: with h = a_ik b_jk a product of matrices (GEMM), with h = (a_ik - b_jk)^2 the squared distance,
-with h = |a_ik - b_jk| the distance of the Laplacian kernel. The epilogue e and the functions h are extracted
-from the graph of K.
+Each s is a *channel*: with h = a_ik b_jk a product of matrices (GEMM), with h = (a_ik - b_jk)^2 or
+((a_ik - b_jk) w_k)^2 the squared distance, with h = |a_ik - b_jk| the distance of the Laplacian kernel. The epilogue e
+and the functions h are extracted from the graph of K.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportReturnType=false
@@ -28,7 +28,7 @@ from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import is_elemwise, is_literal, select_axes, varying_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from symsvm._lib.types import Graph
 
@@ -54,6 +54,14 @@ class KernelForm:
     rows: tuple[Graph, ...]
     columns: tuple[Graph, ...]
     numbers: tuple[Graph, ...]
+
+    def without_weights(self, channels: Collection[int]) -> KernelForm:
+        """The form with (a - b)^2 in place of ((a - b) w)^2 in some channels: for points times w."""
+        some = tuple(
+            Channel(_squared_difference(c.h.dtype), c.A, c.B) if i in channels else c
+            for i, c in enumerate(self.channels)
+        )
+        return replace(self, channels=some)
 
     def retyped(self, dtype: str) -> KernelForm:
         """The form whose functions compute in another floating type; the graphs of its arguments stay as they are."""
@@ -123,9 +131,8 @@ def _channel(leaf):
         a, b = pt.scalar(dtype=A.dtype), pt.scalar(dtype=Bt.dtype)
         return Channel(ScalarFunction([a, b], a * b), A, select_axes(Bt, (1, 0)))
     if isinstance(op, SquaredDistances):
-        A, B = leaf.owner.inputs
-        a, b = pt.scalar(dtype=A.dtype), pt.scalar(dtype=B.dtype)
-        return Channel(ScalarFunction([a, b], pt.sqr(a - b)), A, B)  # pyright: ignore[reportArgumentType]
+        A, B, *weights = leaf.owner.inputs
+        return Channel(_squared_difference(A.dtype, len(weights)), A, B, tuple(weights))
     if isinstance(op, Sum) and op.axis == (2,) and leaf.owner.inputs[0].ndim == 3:
         (term,) = leaf.owner.inputs
         whole = _leaves(term, lambda v: varying_axes(v) != {0, 1, 2} or not is_elemwise(v))
@@ -137,6 +144,13 @@ def _channel(leaf):
     raise NotElementwise(f"{op or leaf} is no sum over features of an elementwise expression")
 
 
+def _squared_difference(dtype, n_weights=0):
+    """(a - b)^2, or ((a - b) w)^2."""
+    inputs = a, b, *weights = [pt.scalar(dtype=dtype) for _ in range(2 + n_weights)]
+    root = (a - b) * weights[0] if weights else a - b
+    return ScalarFunction(inputs, pt.sqr(root))  # pyright: ignore[reportArgumentType]
+
+
 def _feature_sum(term, leaves):
     """Return the channel of sum_k term_ijk, or None unless one leaf has axes (i, k), one (j, k) and the rest k."""
     leaves = [leaf for leaf in leaves if not is_literal(leaf)]
@@ -146,7 +160,8 @@ def _feature_sum(term, leaves):
     if len(As) != 1 or len(Bs) != 1 or len(As) + len(Bs) + len(rest) != len(leaves):
         return None
     A, B = select_axes(As[0], (0, 2)), select_axes(Bs[0], (1, 2))
-    weights = tuple(pt.broadcast_to(select_axes(w, (2,)), (A.shape[1],)) for w in rest)
+    weights = [select_axes(w, (2,)) for w in rest]
+    weights = tuple(w if varying_axes(w) else pt.broadcast_to(w, (A.shape[1],)) for w in weights)
     return Channel(ScalarFunction.of(term, [As[0], Bs[0], *rest]).retyped(A.dtype), A, B, weights)
 
 

@@ -12,7 +12,8 @@ Ops. With g the cotangent of sum_j K_ij q_jr, for p right-hand sides r, the grad
     u_i     g_i . sum_j (de/du)_ij q_j                     KernelMatvec with another epilogue; also for v and theta
     a_ik    sum_j (de/ds)_ij (g_i . q_j) (dh/da)_ijk       with one more channel, g_i . q_j
 
-Where h is a product or a squared difference, the last sum is a KernelMatvec too, of B, or of B and of ones.
+Where h is a product or a squared difference, the last sum is a KernelMatvec too, of B, or of B and of ones. The
+gradient by w_k is the sum over i of what a_ik has, with dh/dw in place of dh/da.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportOperatorIssue=false, reportIndexIssue=false
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad, grad
+from pytensor.gradient import disconnected_grad, grad, grad_undefined
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
@@ -223,7 +224,7 @@ def _channel_sum_numpy(h, A, B, weights, by_rows):
     if h.is_product:
         return row_products(A, B.T) if by_rows else A @ B.T
     if h.is_squared_difference:
-        return squared_distances(A, B, by_rows=by_rows)
+        return squared_distances(A, B, *weights, by_rows=by_rows)
     return h(A[:, None, :], B[None, :, :], *weights).sum(axis=2)
 
 
@@ -232,7 +233,7 @@ def _channel_sum(h, A, B, weights):
     if h.is_product:
         return pt.dot(A, B.T)
     if h.is_squared_difference:
-        return SquaredDistances()(A, B)
+        return SquaredDistances(bool(weights))(A, B, *weights)
     return h.graph([A[:, None, :], B[None, :, :], *(w[None, None, :] for w in weights)]).sum(axis=2)
 
 
@@ -269,12 +270,14 @@ class KernelMatvec(_PairOp):
         (*data, q), (g,) = inputs, cotangents
         q2, g2 = (q, g) if q.ndim == 2 else (q[:, None], g[:, None])
         channels, u, v, theta, _ = self.split(inputs)
-        if any("csr" in storage for storage in self.storage):
-            raise NotImplementedError("KernelMatvec of sparse points has no gradient: pass the points as dense arrays.")
         p, r, c = len(channels), len(u), len(v)
-        gradients = []
-        for index, (A, B, weights) in enumerate(channels):
-            gradients += self._by_channel(index, A, B, weights, data, g2, q2)
+        if any("csr" in storage for storage in self.storage):
+            rest = len(data) - r - c - len(theta)
+            gradients = [_by_sparse_points(k, x, self) for k, x in enumerate(data[:rest])]
+        else:
+            gradients = []
+            for index, (A, B, weights) in enumerate(channels):
+                gradients += self._by_channel(index, A, B, weights, data, g2, q2)
         for i, x in enumerate([*u, *v, *theta]):
             de = self.epilogue.grad(p + i)
             if de is None:
@@ -306,10 +309,12 @@ class KernelMatvec(_PairOp):
             matvec, c = KernelMatvec(*weighted, *rest), disconnected_grad(B.mean(axis=0))
             a, b = A - c, B - c
             rows, columns = matvec(*extended, pt.ones_like(B[:, 0])), matvec.transposed(extended, pt.ones_like(A[:, 0]))
-            return [
-                2 * (a * rows.dimshuffle(0, "x") - matvec(*extended, b)),
-                2 * (b * columns.dimshuffle(0, "x") - matvec.transposed(extended, a)),
-            ]
+            by_A = a * rows.dimshuffle(0, "x") - matvec(*extended, b)
+            by_B = b * columns.dimshuffle(0, "x") - matvec.transposed(extended, a)
+            if not weights:
+                return [2 * by_A, 2 * by_B]
+            dw = KernelFeatures(*weighted, *rest, f=(index, h.grad(2)))(*extended).sum(axis=0)
+            return [2 * weights[0] ** 2 * by_A, 2 * weights[0] ** 2 * by_B, dw]
         by = [h.grad(i) for i in range(len(h.inputs))]
         sums = [None if dh is None else KernelFeatures(*weighted, *rest, f=(index, dh)) for dh in by]
         dA = pt.zeros_like(A) if sums[0] is None else sums[0](*extended)
@@ -323,12 +328,19 @@ class KernelMatvec(_PairOp):
         return sum(len(h.inputs) for h in self.hs)
 
     def _with(self, epilogue):
-        return type(self)(epilogue, self.hs, self.n_rows, self.n_columns, self.n_numbers)
+        return type(self)(epilogue, self.hs, self.n_rows, self.n_columns, self.n_numbers, self.storage)
 
     def transposed(self, data, q):
         """Return the graph of sum_i K_ij q_i."""
         op, data = _transpose(self, data)
         return op(*data, q)
+
+
+def _by_sparse_points(k, x, op):
+    """Return the gradient by input k of a channel of sparse points: there is none by their entries."""
+    if x.dtype.startswith("int"):
+        return x.zeros_like(dtype="float64")
+    return grad_undefined(op, k, x, "sparse points have no gradient: pass them as dense arrays.")
 
 
 def _transpose(op, data, **props):
@@ -337,8 +349,14 @@ def _transpose(op, data, **props):
     hs = [h.permuted([1, 0, *range(2, len(h.inputs))]) for h in op.hs]
     p, r, c, t = len(hs), op.n_rows, op.n_columns, op.n_numbers
     order = [*range(p), *range(p + r, p + r + c), *range(p, p + r), *range(p + r + c, p + r + c + t)]
-    swapped = type(op)(op.epilogue.permuted(order), hs, c, r, t, **props)
-    return swapped, [*(x for A, B, w in channels for x in (B, A, *w)), *v, *u, *theta]
+    storage = [(right, left) for left, right in op.storage]
+    swapped = type(op)(op.epilogue.permuted(order), hs, c, r, t, storage, **props)
+    sides = [
+        ((B,) if right == "dense" else B, (A,) if left == "dense" else A)
+        for (A, B, _), (left, right) in zip(channels, op.storage, strict=True)
+    ]
+    data = [x for (B, A), (*_, w) in zip(sides, channels, strict=True) for x in (*B, *A, *w)]
+    return swapped, [*data, *v, *u, *theta]
 
 
 class KernelFeatures(_PairOp):

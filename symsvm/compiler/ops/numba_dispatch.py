@@ -24,7 +24,7 @@ from pytensor.tensor.subtensor import Subtensor
 
 from symsvm._lib.compat import compile_source, numba_njit, override_numba, register_numba, subscripts
 from symsvm.compiler.ops.kernel_ops import SHAPE_ERROR, KernelFeatures, KernelGram, KernelMatvec
-from symsvm.compiler.ops.squared_distances import SquaredDistances
+from symsvm.compiler.ops.squared_distances import FeatureMoments, SquaredDistances
 from symsvm.compiler.ops.tiles import compile_tiles, parameter_names
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point
 
@@ -35,6 +35,7 @@ __all__ = [
     "compile_op",
     "numba_funcify_argsort",
     "numba_funcify_distances",
+    "numba_funcify_moments",
     "numba_funcify_pairs",
     "numba_funcify_polytope",
     "numba_funcify_product",
@@ -191,20 +192,55 @@ def numba_funcify_sum(op, node, stock):
 @register_numba(SquaredDistances)
 def numba_funcify_distances(op, node, **kwargs):
     """Convert the squared distances of few points, by differences; the tiles have loops of their own."""
+    if op.is_weighted:
+
+        @numba_njit(fastmath={"contract", "reassoc"})
+        def distances(A, B, w):
+            if w.shape[0] != A.shape[1] or B.shape[1] != A.shape[1]:
+                raise ValueError(SHAPE_ERROR)
+            D = np.empty((A.shape[0], B.shape[0]), A.dtype)
+            for i in range(A.shape[0]):
+                for j in range(B.shape[0]):
+                    total = A.dtype.type(0)
+                    for k in range(A.shape[1]):
+                        difference = (A[i, k] - B[j, k]) * w[k]
+                        total += difference * difference
+                    D[i, j] = total
+            return D
+
+    else:
+
+        @numba_njit(fastmath={"contract", "reassoc"})
+        def distances(A, B):
+            D = np.empty((A.shape[0], B.shape[0]), A.dtype)
+            for i in range(A.shape[0]):
+                for j in range(B.shape[0]):
+                    total = A.dtype.type(0)
+                    for k in range(A.shape[1]):
+                        difference = A[i, k] - B[j, k]
+                        total += difference * difference
+                    D[i, j] = total
+            return D
+
+    return distances, _key("distances", op.is_weighted)
+
+
+@register_numba(FeatureMoments)
+def numba_funcify_moments(op, node, **kwargs):
+    """Convert the sums of squared differences of each feature, in float64."""
 
     @numba_njit(fastmath={"contract", "reassoc"})
-    def distances(A, B):
-        D = np.empty((A.shape[0], B.shape[0]), A.dtype)
+    def moments(A, B, G):
+        found = np.zeros(A.shape[1])
         for i in range(A.shape[0]):
             for j in range(B.shape[0]):
-                total = A.dtype.type(0)
+                g = G[i, j]
                 for k in range(A.shape[1]):
                     difference = A[i, k] - B[j, k]
-                    total += difference * difference
-                D[i, j] = total
-        return D
+                    found[k] += g * difference * difference
+        return found.astype(A.dtype)
 
-    return distances, _key("distances")
+    return moments, _key("moments")
 
 
 @override_numba(ArgSortOp)

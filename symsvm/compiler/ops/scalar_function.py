@@ -143,15 +143,20 @@ class ScalarFunction:
 
     @property
     def is_squared_difference(self) -> bool:
-        """Whether the function is the square of the difference of its two inputs."""
-        node = self.output.owner
-        if len(self.inputs) != 2 or node is None or not isinstance(node.op.scalar_op, ps.Sqr):
+        """Whether the function is (a - b)^2 of its two inputs, or ((a - b) w)^2 of three."""
+        node, (a, b, *weights) = self.output.owner, self.inputs
+        if len(weights) > 1 or node is None or not isinstance(node.op.scalar_op, ps.Sqr):
             return False
-        difference = node.inputs[0].owner
+        (root,) = node.inputs
+        if weights:
+            if root.owner is None or not isinstance(root.owner.op.scalar_op, ps.Mul):
+                return False
+            root, *factors = root.owner.inputs
+            if factors != weights:
+                return False
+        difference = root.owner
         return (
-            difference is not None
-            and isinstance(difference.op.scalar_op, ps.Sub)
-            and set(difference.inputs) == set(self.inputs)
+            difference is not None and isinstance(difference.op.scalar_op, ps.Sub) and set(difference.inputs) == {a, b}
         )
 
     def source(self, names: Sequence[str], result: str) -> str:

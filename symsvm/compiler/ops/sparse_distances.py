@@ -1,4 +1,7 @@
-"""Compiled squared distances between rows of CSR matrices; see `squared_distances` for the rule."""
+"""Compiled squared distances between rows of CSR matrices; see `squared_distances` for the rule.
+
+|a|^2 stands for sum_k (a_k w_k)^2 everywhere; without weights of the features, w is 1.
+"""
 
 import numba
 
@@ -8,17 +11,17 @@ _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": Fal
 
 
 @numba.njit(**_OPTIONS)
-def column_norms(x, k, start, ids, first, panel, norms):
+def column_norms(x, k, start, ids, first, panel, w, norms):
     """norms_j = |b_j|^2 for the rows `ids` of a CSR matrix from index `first` on, which are the columns of a panel."""
     for j in range(min(panel.shape[1], ids.shape[0] - first)):
         i, total = ids[first + j], panel.dtype.type(0)
         for e in range(start[i], start[i + 1]):
-            total += x[e] * panel[k[e], j]  # an entry that is there twice counts as their sum
+            total += x[e] * panel[k[e], j] * (w[k[e]] * w[k[e]])  # an entry that is there twice counts as their sum
         norms[j] = total
 
 
 @numba.njit(**_OPTIONS)
-def _by_differences(A, i, row, B, j, panel, c, seen):
+def _by_differences(A, i, row, B, j, panel, c, w, seen):
     """|a_i - b_j|^2 over the features of either row; `seen` has the number of the last pair that met a feature."""
     total, pair = row.dtype.type(0), seen[-1] + 1
     seen[-1] = pair
@@ -28,13 +31,13 @@ def _by_differences(A, i, row, B, j, panel, c, seen):
             f = k[e]
             if seen[f] != pair:
                 seen[f] = pair
-                difference = row[f] - panel[f, c]
+                difference = (row[f] - panel[f, c]) * w[f]
                 total += difference * difference
     return total
 
 
 @numba.njit(**_OPTIONS)
-def distances(A, i, B, ids, first, panel, norms, s, n, cancellation, row, seen):
+def distances(A, i, B, ids, first, panel, w, norms, s, n, cancellation, row, seen):
     """s_j = a_i.b_j -> |a_i - b_j|^2 for n columns of a panel; A and B are (data, indices, starts) of CSR matrices.
 
     `row` is an array of zeros for a dense row, and is one again afterwards.
@@ -44,7 +47,7 @@ def distances(A, i, B, ids, first, panel, norms, s, n, cancellation, row, seen):
     for e in range(start[i], start[i + 1]):
         row[k[e]] += x[e]
     for e in range(start[i], start[i + 1]):
-        norm += x[e] * row[k[e]]
+        norm += x[e] * row[k[e]] * (w[k[e]] * w[k[e]])
     for j in range(n):
         size = norm + norms[j]
         s[j] = size - 2 * s[j]
@@ -52,6 +55,6 @@ def distances(A, i, B, ids, first, panel, norms, s, n, cancellation, row, seen):
     if cancelled:
         for j in range(n):
             if not (s[j] >= cancellation * (norm + norms[j])):
-                s[j] = _by_differences(A, i, row, B, ids[first + j], panel, j, seen)
+                s[j] = _by_differences(A, i, row, B, ids[first + j], panel, j, w, seen)
     for e in range(start[i], start[i + 1]):
         row[k[e]] = 0

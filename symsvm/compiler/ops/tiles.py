@@ -257,9 +257,11 @@ class TileSource:
             return f"{a} * {b}" if product else f"h{c}({a}, {b}{self._w(c, f'[{k}]')})"
 
         if product and self.storage[c][0] == "csr":
-            loads = [f"x{e} = x[e + {e}]; b{e} = panel[k[e + {e}]]" for e in range(4)]
+            # Weights of squared differences: sum_k w_k^2 a_ik b_jk.
+            x = [f"x[e + {e}]" + f" * square(w{c}_0[k[e + {e}]])" * self.weights[c] for e in range(4)]
+            loads = [f"x{e} = {x[e]}; b{e} = panel[k[e + {e}]]" for e in range(4)]
             yield textwrap.dedent(f"""\
-                def add{c}(x, k, start, i, panel, s, n):
+                def add{c}(x, k, start, i, panel, s, n{self._w(c)}):
                     for j in range(n):
                         s[j] = number(0)
                     e, end = start[i], start[i + 1]
@@ -269,7 +271,7 @@ class TileSource:
                             s[j] += {" + ".join(f"x{e} * b{e}[j]" for e in range(4))}
                         e += 4
                     while e < end:
-                        x0 = x[e]; b0 = panel[k[e]]
+                        {loads[0].replace("e + 0", "e")}
                         for j in range(n):
                             s[j] += x0 * b0[j]
                         e += 1
@@ -288,6 +290,17 @@ class TileSource:
                 lines += [f"            s[{r}, j] += {terms}"]
             lines += [f"        k += {unroll}"]
         yield "\n".join(lines) + "\n"
+
+    @property
+    def _packed(self):
+        """The names of the arrays that `tiles` makes of the columns for `chunk`."""
+        names = [f"{name}{c}" for c in range(len(self.storage)) for name in ("packed", "norms")]
+        return names + [f"ones{c}" for c in self._unweighted]
+
+    @property
+    def _unweighted(self):
+        """The channels of distances without weights, whose loops take ones."""
+        return [c for c in range(len(self.storage)) if self.is_distance[c] and not self.weights[c]]
 
     @property
     def _names(self):
@@ -313,6 +326,8 @@ class TileSource:
         for c in range(len(self.storage)):
             add(f"packed{c} = np.empty((panels, d{c}, columns), number)")
             add(f"norms{c} = np.empty((panels if {self.is_distance[c]} else 0, columns), number)")
+        for c in self._unweighted:
+            add(f"ones{c} = np.ones(d{c}, number)")
         add("for first in range(0, n, panels * columns):")
         out.depth += 1
         add("last = min(n, first + panels * columns)")
@@ -322,8 +337,9 @@ class TileSource:
             pack = "pack" if right == "dense" else "pack_csr"
             add(f"    {pack}({B}, ids, first + t * columns, packed{c}[t])")
             if self.is_distance[c]:
-                add(f"    column_norms({B}, ids, first + t * columns, packed{c}[t], norms{c}[t])")
-        packed = [f"{name}{c}" for c in range(len(self.storage)) for name in ("packed", "norms")]
+                weights = self._distance_weights(c)
+                add(f"    column_norms({B}, ids, first + t * columns, packed{c}[t], {weights}, norms{c}[t])")
+        packed = self._packed
         args = ", ".join(["rows", "ids", *self._names, "q", "out", *packed])
         add("for t in prange((m + step - 1) // step):")
         add(f"    chunk(t * step, min(m, t * step + step), first, last, columns, {args})")
@@ -331,9 +347,9 @@ class TileSource:
 
     def _chunk(self):
         """Return the loops over the panels of a group and over the rows of one chunk."""
-        packed = "".join(f", packed{c}, norms{c}" for c in range(len(self.storage)))
+        packed = ", ".join(self._packed)
         out = _Lines(
-            f"def chunk(low, high, first, last, columns, rows, ids, {', '.join(self._names)}, q, out{packed}):"
+            f"def chunk(low, high, first, last, columns, rows, ids, {', '.join([*self._names, 'q', 'out'])}, {packed}):"
         )
         add = out.add
         add("result = np.empty(columns, number)")
@@ -379,6 +395,9 @@ class TileSource:
         self._store(add)
         return str(out)
 
+    def _distance_weights(self, c):
+        return f"w{c}_0" if self.weights[c] else f"ones{c}"
+
     def _is_dense(self, c):
         return self.storage[c] == ("dense", "dense")
 
@@ -392,13 +411,12 @@ class TileSource:
         left, product = self.storage[c][0], self.by_product[c]
         if left == "csr" and product:
             add("for r in range(min(4, high - i)):")
-            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i + r], panel{c}, sums{c}[r], nj)")
+            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i + r], panel{c}, sums{c}[r], nj{self._w(c)})")
             if self.is_distance[c]:
                 A, B = (f"({side}{c}_x, {side}{c}_k, {side}{c}_start)" for side in "AB")
+                data = f"{A}, rows[i + r], {B}, ids, j0, panel{c}, {self._distance_weights(c)}"
                 norms = f"norms{c}[(j0 - first) // columns], sums{c}[r], nj"
-                add(
-                    f"    distances({A}, rows[i + r], {B}, ids, j0, panel{c}, {norms}, cancellation, dense{c}, seen{c})"
-                )
+                add(f"    distances({data}, {norms}, cancellation, dense{c}, seen{c})")
         elif left == "csr":
             add("for r in range(4):")
             add(f"    unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, high - 1)], dense{c}[r])")

@@ -5,7 +5,8 @@ Three properties are inferred, from the inside out (Berg, Christensen, Ressel, H
     positive semi-definite (psd)      a_i.a_j;  u_i u_j;  sums, products and powers of psd;  exp of cpd;
                                       D^-p with p > 0 of a D > 0 that is cnd
     conditionally psd (cpd)           psd;  u_i + u_j;  constants;  sums of cpd;  -D of a D that is cnd
-    conditionally negative (cnd)      sum_k w_k (a_ik - a_jk)^2 and sum_k w_k |a_ik - a_jk| with w_k >= 0;  sums of cnd;
+    conditionally negative (cnd)      sum_k w_k (a_ik - a_jk)^2 and sum_k w_k |a_ik - a_jk| with w_k >= 0;
+                                      sum_k ((a_ik - a_jk) / s_k)^2;  sums of cnd;
                                       sqrt(D), D^p with 0 < p < 1 and log(1 + D) of a D >= 0 that is cnd
 
 Where a proof needs the sign of a number, such as gamma > 0, the number is one of its conditions.
@@ -175,9 +176,11 @@ class _Proof:
         inside = size.owner.inputs[0]
         if size is not both[0] and not is_elemwise(size, ps.Abs):
             return None  # a power of a difference that may be negative
-        if not is_elemwise(inside, ps.Sub):
+        # |t w|^p = |w|^p |t|^p: a factor w of the difference itself may have any sign.
+        _, of_rows, of_columns, differences = self.split(_factors(inside))
+        if of_rows or of_columns or len(differences) != 1 or not is_elemwise(differences[0], ps.Sub):
             return None
-        a, b = inside.owner.inputs
+        a, b = differences[0].owner.inputs
         return weights if self.is_mirrored(a, b) or self.is_mirrored(b, a) else None
 
     def _inner_product(self, x):

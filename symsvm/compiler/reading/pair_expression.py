@@ -21,6 +21,7 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.graph.rewriting.db import EquilibriumDB
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Add, Mul
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -168,6 +169,29 @@ class PairExpression:
             with COMPILING:
                 self._forms[dtype] = self._form(dtype)
         return self._forms[dtype]
+
+    def check_lengths(self, rows: Sequence[Any], values: Sequence[Any]) -> None:
+        """Raise ValueError if a vector with a number for each feature does not fit the points.
+
+        Parameters
+        ----------
+        rows : sequence of array
+            The arrays of `rows`.
+        values : sequence of array
+            The values of `numbers`.
+        """
+        form = self.form()
+        for channel in () if form is None else form.channels:
+            if channel.A not in self.rows or not channel.weights:
+                continue  # features that the expression computes itself
+            d = np.shape(rows[self.rows.index(channel.A)])[1]
+            below = set(ancestors(channel.weights))
+            for v, value in zip(self.numbers, values, strict=True):
+                if v in below and v.ndim == 1 and len(value) != d:
+                    raise ValueError(
+                        f"{v.name or 'a vector'} of the kernel has length {len(value)}, but the points have {d} "
+                        "features: give one number for each feature, or one for all."
+                    )
 
     def _form(self, dtype):
         if dtype != self.dtype:

@@ -58,14 +58,17 @@ def local_batched_inner_to_sum(fgraph, node):
 
 @node_rewriter([Sum])
 def local_squared_distances(fgraph, node):
-    """sum_k (a_ik - b_jk)^2 -> SquaredDistances(a, b)."""
+    """sum_k (a_ik - b_jk)^2 -> SquaredDistances(a, b),  sum_k ((a_ik - b_jk) w_k)^2 -> SquaredDistances(a, b, w)."""
     (square,) = node.inputs
-    difference = _square_root(square)
-    if difference is None or square.ndim != 3 or not is_elemwise(difference, Sub):
+    root, axis = _square_root(square), _one_axis(node)
+    if root is None or axis is None or square.ndim != 3:
         return None
-    axis = _one_axis(node)
-    if axis is None:
+    others, weights = [], []
+    for f in factors(root):
+        (weights if varying_axes(f) <= {axis} else others).append(f)
+    if len(others) != 1 or not is_elemwise(others[0], Sub) or (weights and not any(map(varying_axes, weights))):
         return None
+    (difference,) = others
     rows, columns = (i for i in range(3) if i != axis)
     u, v = difference.owner.inputs
     if varying_axes(u) == {rows, axis} and varying_axes(v) == {columns, axis}:
@@ -75,7 +78,8 @@ def local_squared_distances(fgraph, node):
     else:
         return None
     a, b = select_axes(a, (rows, axis)), select_axes(b, (columns, axis))
-    return [SquaredDistances()(a, b).astype(node.outputs[0].dtype)]
+    w = [_product(weights, (axis,))] if weights else []
+    return [SquaredDistances(bool(w))(a, b, *w).astype(node.outputs[0].dtype)]
 
 
 @node_rewriter([Sum])

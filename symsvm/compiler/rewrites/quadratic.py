@@ -144,7 +144,8 @@ class _ExpressionNumbers:
                 return "dot", self._transposed(right), self._transposed(left)
             return "dot", self._plain(left), self._plain(right)
         if isinstance(op, SquaredDistances):
-            return "distances", *(self(v) for v in (reversed(node.inputs) if swap else node.inputs))
+            A, B, *weights = node.inputs
+            return "distances", *(self(v) for v in ((B, A, *weights) if swap else node.inputs))
         if isinstance(op, Sum) and op.axis == (2,):
             return "sum", self(node.inputs[0], swap)
         if swap:  # other operations are opaque

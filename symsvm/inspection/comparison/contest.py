@@ -360,7 +360,7 @@ def _prepare_libsvm(problem: Problem, model: Model, mode: str | None) -> _Run:
     kernel, dual = problem.kernel, make_dual(problem, model)
     named: dict[str, Any] = {"kernel": "linear"}
     if isinstance(kernel, RBF):
-        sigma: Any = kernel.sigma  # a number, not a graph
+        sigma: Any = kernel.sigma  # a number, not a graph or widths of features
         named = {"kernel": "rbf", "gamma": 1 / (2 * sigma**2)}
 
     def run(tol: float, time_limit: float) -> RunResult:

@@ -93,7 +93,8 @@ def libsvm_kernel_params(kernel: Any) -> dict[str, Any] | None:
     if cls is Linear:
         return {"kernel_type": "linear"}
     if cls is RBF:
-        return {"kernel_type": "rbf", "gamma": 1 / (2 * float(params["sigma"]) ** 2)}
+        widths = np.unique(params["sigma"])  # one width for each feature may be the same for all
+        return {"kernel_type": "rbf", "gamma": 1 / (2 * float(widths[0]) ** 2)} if len(widths) == 1 else None
     if cls in (Polynomial, Sigmoid):
         numbers = {"gamma": float(params["gamma"]), "coef0": float(params["coef0"])}
         if cls is Sigmoid:

@@ -277,12 +277,17 @@ class OnnxGraph:
         if cls is Constant:
             return self.add("Add", self.add("MatMul", x, np.zeros(V.T.shape)), float(params["c"]))
         if cls is RBF:
-            gamma = 1 / (2 * float(params["sigma"]) ** 2)
-            return self.add("Exp", self.add("Mul", self._squared_distances(x, V, gamma), -gamma))
+            gamma, w = 0.5, 1 / np.asarray(params["sigma"], dtype="float64")
+            if not w.ndim:
+                gamma, w = float(w**2 / 2), None
+            return self.add("Exp", self.add("Mul", self._squared_distances(x, V, gamma, w), -gamma))
         if cls is Laplacian:
             differences = self.add("Abs", self.add("Sub", self.add("Unsqueeze", x, np.array([1])), V[None]))
+            gamma = np.asarray(params["gamma"], dtype="float64")
+            if gamma.ndim:
+                differences, gamma = self.add("Mul", differences, gamma), 1.0
             total = self.add("ReduceSum", differences, np.array([2]), keepdims=0)
-            return self.add("Exp", self.add("Mul", total, -float(params["gamma"])))
+            return self.add("Exp", self.add("Mul", total, -float(gamma)))
         if cls is Linear:
             return self.add("MatMul", x, V.T)
         if cls in (Polynomial, Sigmoid):
@@ -292,19 +297,22 @@ class OnnxGraph:
             self.path, f"ONNX has no operators for the kernel {kernel!r}: save as .symsvm, or use a named kernel."
         )
 
-    def _squared_distances(self, x: str, V: Array, gamma: float) -> str:
-        """|x - v|^2 = |x|^2 + |v|^2 - 2 x.v, at least 0, with a centre of V as origin.
+    def _squared_distances(self, x: str, V: Array, gamma: float, w: Array | None) -> str:
+        """|x - v|^2 = |x|^2 + |v|^2 - 2 x.v, at least 0, with a centre of V as origin; of points times w, if given.
 
         Where support vectors are so far from it that the error of this, (d + 4) eps (|x|^2 + |v|^2), matters to
         exp(-gamma |x - v|^2), the differences are squared instead.
         """
         c, d = centre(V), V.shape[1]
-        if gamma * (d + 4) * np.finfo("float64").eps * 2 * float(((V - c) ** 2).sum(axis=1).max(initial=0.0)) > _ERROR:
+        U = V - c if w is None else (V - c) * w
+        if gamma * (d + 4) * np.finfo("float64").eps * 2 * float((U**2).sum(axis=1).max(initial=0.0)) > _ERROR:
             differences = self.add("Sub", self.add("Unsqueeze", x, np.array([1])), V[None])
+            differences = differences if w is None else self.add("Mul", differences, w)
             return self.add("ReduceSum", self.add("Mul", differences, differences), np.array([2]), keepdims=0)
-        x, V = self.add("Sub", x, c), V - c
+        x = self.add("Sub", x, c)
+        x = x if w is None else self.add("Mul", x, w)
         lengths = self.add("ReduceSum", self.add("Mul", x, x), np.array([1]), keepdims=1)
-        total = self.add("Add", self.add("MatMul", x, -2 * V.T), self.add("Add", lengths, (V * V).sum(axis=1)[None]))
+        total = self.add("Add", self.add("MatMul", x, -2 * U.T), self.add("Add", lengths, (U * U).sum(axis=1)[None]))
         return self.add("Max", total, 0.0)
 
     # ---- several classes

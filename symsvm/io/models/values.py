@@ -96,7 +96,11 @@ class Encoder:
         if _is_symbolic_kernel(kernel):
             raise ModelFileError(self.path, f"{kernel!r} has a symbolic parameter: set it to a number before you save.")
         cls = type(kernel)
-        params = {key: self.encode(v, f"{name}.{key}") for key, v in kernel.get_params(deep=False).items()}
+        params = {}
+        for key, value in kernel.get_params(deep=False).items():
+            if key in kernel.per_feature and np.ndim(value):
+                value = np.asarray(value, dtype="float64")  # of any sequence
+            params[key] = self.encode(value, f"{name}.{key}")
         if isinstance(kernel, named.PairKernel):
             return {"$kernel": "pair_kernel", "params": params}
         known = cls.__name__ if _KERNELS.get(cls.__name__) is cls else {"$import": self._name(cls, name)}
@@ -195,13 +199,14 @@ class Decoder:
     def _checked(self, kernel: Kernel) -> Kernel:
         """The kernel, after a check of the types of its parameters and of the kernels inside it."""
         if type(kernel) in _KERNELS.values():
-            for name, value in kernel.get_params(deep=False).items():
-                wanted = Kernel if name in ("k1", "k2") else np.ndarray if name == "gram" else numbers.Real
-                if not isinstance(value, wanted):
+            params: dict[str, Any] = kernel.get_params(deep=False)
+            for name, value in params.items():
+                wanted: Any = Kernel if name in ("k1", "k2") else np.ndarray if name == "gram" else numbers.Real
+                if not isinstance(value, wanted) and not (name in kernel.per_feature and isinstance(value, np.ndarray)):
                     raise ValueError(f"{name} of {type(kernel).__name__} must be a {wanted.__name__}")
                 if name in ("degree", "n") and count(value, f"{name} of {type(kernel).__name__}", least=1) > _MAX_POWER:
                     raise ValueError(f"{name} of {type(kernel).__name__} must be at most {_MAX_POWER}")
-                if isinstance(value, np.ndarray) and (value.ndim != 2 or not np.isfinite(value).all()):
+                if name == "gram" and (value.ndim != 2 or not np.isfinite(value).all()):
                     raise ValueError("gram must be a finite matrix")
         kernel.lift(lambda name, value: value)  # checks every number
         return kernel

@@ -15,7 +15,7 @@ import numpy as np
 from pytensor.gradient import grad
 from pytensor.graph.traversal import ancestors
 
-from symsvm.compiler.functions import COMPILING, function
+from symsvm.compiler.functions import COMPILING, function, shape_error
 from symsvm.compiler.lifting import MEMORY
 from symsvm.compiler.reading import UnreadableError
 from symsvm.compiler.reading.pair_expression import PLAIN
@@ -250,7 +250,12 @@ def _call(reading: Reading, name: str, graphs: Sequence[Any], values: Sequence[A
         inputs = [reading.v, *(reading.inputs[k] for k in used)]
         reading.compiled[name] = used, function(inputs, list(graphs), mode=PLAIN)
     used, compiled = reading.compiled[name]
-    return compiled(v, *(_dense(values[k]) for k in used))
+    arrays = [_dense(values[k]) for k in used]
+    try:
+        return compiled(v, *arrays)
+    except (ValueError, TypeError) as error:
+        inputs = [reading.v, *(reading.inputs[k] for k in used)]
+        raise shape_error(error, inputs, [np.shape(x) for x in (v, *arrays)]) from error
 
 
 def _dense(value: Any) -> Any:
@@ -312,6 +317,7 @@ def _matrix(reading: Reading, given: dict[Any, Any], memory: int, mode: Any) -> 
     if len(rows) == 1 and np.ndim(rows[0]) == 2:
         rows = (sparse_if_thin(rows[0]),)
     values = [given[v] for v in numbers]
+    expression.check_lengths(rows, values)
 
     def evaluator(dtype):
         return PairEvaluator(expression, values, dtype=dtype, mode=mode)

@@ -13,11 +13,19 @@ import numpy as np
 
 from symsvm._lib.compat import numba_njit, register_numba
 from symsvm.implicit.argmin import AdjointSolve, Argmin, Support
+from symsvm.implicit.sparse_rows import DenseRows, SparseRows
 
-__all__ = ["call_op", "numba_funcify_adjoint", "numba_funcify_argmin", "numba_funcify_support"]
+__all__ = [
+    "call_op",
+    "numba_funcify_adjoint",
+    "numba_funcify_argmin",
+    "numba_funcify_dense_rows",
+    "numba_funcify_sparse_rows",
+    "numba_funcify_support",
+]
 
 # The Ops by number: Numba pickles what code in object mode refers to, and an Op holds locks.
-_OPS: weakref.WeakValueDictionary[int, Argmin | AdjointSolve] = weakref.WeakValueDictionary()
+_OPS: weakref.WeakValueDictionary[int, Argmin | AdjointSolve | SparseRows | DenseRows] = weakref.WeakValueDictionary()
 
 
 def call_op(key, values):
@@ -25,11 +33,15 @@ def call_op(key, values):
     return _OPS[key].solve(*values)
 
 
+def _key(op):
+    _OPS[id(op)] = op
+    return id(op)
+
+
 @register_numba(Argmin)
 def numba_funcify_argmin(op, node, **kwargs):
     """Convert a call of the solver."""
-    key = id(op)
-    _OPS[key] = op
+    key = _key(op)
 
     @numba_njit
     def argmin(*values):
@@ -43,8 +55,7 @@ def numba_funcify_argmin(op, node, **kwargs):
 @register_numba(AdjointSolve)
 def numba_funcify_adjoint(op, node, **kwargs):
     """Convert a solution of the adjoint system."""
-    key = id(op)
-    _OPS[key] = op
+    key = _key(op)
 
     @numba_njit
     def adjoint(*values):
@@ -65,4 +76,32 @@ def numba_funcify_support(op, node, **kwargs):
     def support(x):
         return np.flatnonzero(x)
 
-    return support, "support"
+    return support, f"{__name__}.support"
+
+
+@register_numba(SparseRows)
+def numba_funcify_sparse_rows(op, node, **kwargs):
+    """Convert the choice of rows of a CSR matrix."""
+    key = _key(op)
+
+    @numba_njit
+    def sparse_rows(*values):
+        with numba.objmode(x="float64[::1]", k="int64[::1]", start="int64[::1]"):
+            x, k, start = call_op(key, values)
+        return x, k, start
+
+    return sparse_rows, None
+
+
+@register_numba(DenseRows)
+def numba_funcify_dense_rows(op, node, **kwargs):
+    """Convert the choice of rows of a CSR matrix, written out."""
+    key = _key(op)
+
+    @numba_njit
+    def dense_rows(*values):
+        with numba.objmode(rows="float64[:, ::1]"):
+            rows = call_op(key, values)
+        return rows
+
+    return dense_rows, None
