@@ -151,7 +151,7 @@ def main():
     print(
         f"{args.splits} splits, a third held out: error, log loss of classifiers, seconds and their ratio to the grid's"
     )
-    print(f"{'set':10}{'points':>8}{'grid':>24}{'numbers':>31}{'widths':>31}  widths better in")
+    print(f"{'set':10}{'points':>8}{'grid':>26}{'numbers':>34}{'widths':>34}  widths better in")
     for name in args.sets.split(","):
         X, y = points_of(name)
         is_regression = SETS[name][2]
@@ -175,7 +175,7 @@ def main():
             text += "" if is_regression else f" {values[1]:.3f}"
             cells.append(f"{text}  {seconds:6.2f} s" + ("" if kind == "grid" else f" ({seconds / base:4.1f} x)"))
         better = sum(w[0] < g[0] for w, g in zip(found["widths"], found["grid"], strict=True))
-        print(f"{name:10}{len(y):8}{cells[0]:>24}{cells[1]:>31}{cells[2]:>31}  {better} of {args.splits}", flush=True)
+        print(f"{name:10}{len(y):8}{cells[0]:>26}{cells[1]:>34}{cells[2]:>34}  {better} of {args.splits}", flush=True)
 
 
 if __name__ == "__main__":
