@@ -64,7 +64,7 @@ def points_of(name):
     return X, (y - y.mean()) / y.std() if is_regression else y
 
 
-def searches(X, y, is_regression, jobs, starts):
+def searches(X, y, is_regression, jobs, **options):
     """The three searches, functions that return the best parameters and a fitted model."""
     make, width = (SVR if is_regression else SVC), np.sqrt(X.var(axis=0).sum())
     over = ["C", "epsilon", "kernel__sigma"] if is_regression else ["C", "kernel__sigma"]
@@ -76,7 +76,7 @@ def searches(X, y, is_regression, jobs, starts):
         return tuning.best_params, tuning.best_estimator
 
     def by_gradient(sigma):
-        search = GradientSearchCV(make(kernel=RBF(sigma)), over, random_state=0, n_jobs=jobs, starts=starts).fit(X, y)
+        search = GradientSearchCV(make(kernel=RBF(sigma)), over, random_state=0, n_jobs=jobs, **options).fit(X, y)
         return search.best_params_ | {"kernel": RBF(search.best_params_["kernel__sigma"])}, search.best_estimator_
 
     return {
@@ -140,6 +140,8 @@ def main():
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--starts", type=int, default=2)
+    parser.add_argument("--prior", type=float, default=1.0, help="of the widths; 0 for none")
+    parser.add_argument("--scoring", help="the loss of the searches by gradient")
     parser.add_argument("--cost", action="store_true")
     args = parser.parse_args()
     if args.cost:
@@ -156,12 +158,13 @@ def main():
         X, y = points_of(name)
         is_regression = SETS[name][2]
         found = {kind: [] for kind in ("grid", "numbers", "widths")}
-        for search in searches(X[:150], y[:150], is_regression, args.jobs, 1).values():
+        options = {"starts": args.starts, "prior": args.prior or None, "scoring": args.scoring}
+        for search in searches(X[:150], y[:150], is_regression, args.jobs, **options | {"starts": 1}).values():
             search()  # loads compiled loops
         for seed in range(args.splits):
             order = np.random.default_rng(seed).permutation(len(y))
             train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
-            for kind, search in searches(X[train], y[train], is_regression, args.jobs, args.starts).items():
+            for kind, search in searches(X[train], y[train], is_regression, args.jobs, **options).items():
                 began = time.perf_counter()
                 params, model = search()
                 seconds = time.perf_counter() - began
