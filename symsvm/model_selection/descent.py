@@ -104,8 +104,8 @@ class Descent:
         The standard deviation of the prior of vectors; None for no prior.
     progress : callable or None
         A function of a `SearchStep`; a true return value stops the search.
-    evaluations, stages, objectives : lists
-        The evaluations, their stages, and the loss with the prior.
+    records : list of tuple
+        For each evaluation: the `Evaluation`, its stage, and the loss with the prior.
     status : str
         "converged", "max_iter", "max_evaluations", "time_limit", "callback" or "interrupted".
     """
@@ -114,11 +114,14 @@ class Descent:
     limits: Limits
     tau: float | None = None
     progress: Callable[[SearchStep], object] | None = None
-    evaluations: list[Evaluation] = field(default_factory=list)
-    stages: list[int] = field(default_factory=list)
-    objectives: list[float] = field(default_factory=list)
+    records: list[tuple[Evaluation, int, float]] = field(default_factory=list)
     status: str = "converged"
     _scale: float = 1.0
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """All evaluations so far."""
+        return [found for found, _, _ in self.records]
 
     @property
     def space(self) -> SearchSpace:
@@ -146,8 +149,8 @@ class Descent:
     @property
     def best(self) -> int:
         """The evaluation with the least loss and prior, among those of the descents if there are any."""
-        values = np.array(self.objectives)
-        descended = np.isfinite(values) & (np.array(self.stages) > 0)
+        values = np.array([objective for _, _, objective in self.records])
+        descended = np.isfinite(values) & np.array([stage > 0 for _, stage, _ in self.records])
         return int(np.argmin(np.where(descended, values, np.inf) if descended.any() else values))
 
     def _unit(self, loss: float) -> float:
@@ -159,7 +162,7 @@ class Descent:
         self, params: Mapping[str, Any], stage: int, *, gradient: bool = True, tol: float | None = None
     ) -> Any:
         """Evaluate and record; raise `_Ended` at a limit."""
-        limits, done = self.limits, len(self.evaluations)
+        limits, done = self.limits, len(self.records)
         if limits.max_evaluations is not None and done >= limits.max_evaluations:
             raise _Ended("max_evaluations")
         if done and time.perf_counter() >= limits.deadline:
@@ -170,9 +173,8 @@ class Descent:
             raise _Ended("time_limit") from None
         if np.isfinite(found.loss):  # from now on, the time limit also stops a fit under way
             self.loss.threads.deadline = limits.deadline
-        self.evaluations.append(found)
-        self.stages.append(stage)
-        self.objectives.append(found.loss + self._prior(self.space.x_of(params))[0])
+        objective = found.loss + self._prior(self.space.x_of(params))[0]
+        self.records.append((found, stage, objective))  # at once: Ctrl-C may come at any time
         if self.progress is not None:
             best = min(e.loss for e in self.evaluations)
             step = SearchStep(done + 1, stage, found.params, found.loss, best, found.status)

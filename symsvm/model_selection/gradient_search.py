@@ -82,7 +82,7 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
     cv : int, splitter, iterable or "loo", default=5
         The number of folds, a splitter of scikit-learn, or pairs (train, test) of row numbers. A number means
         stratified folds for classifiers; they are shuffled if `random_state` is given. "loo" is leave-one-out by the
-        span of the support vectors: one fit and no folds. It is for SVC and SVR.
+        span of the support vectors: one fit and no folds, for SVC and SVR; a weighted point is left out as a whole.
     scoring : str or callable, optional
         "log_loss" (after Platt's sigmoid, the default of classifiers) or "smooth_hinge"; "squared_error" (the default
         of regressions) or "absolute_error"; or a function of two graphs (y, f), labels -1 and +1 or targets and
@@ -338,8 +338,8 @@ class GradientSearchCV(MetaEstimatorMixin, BaseEstimator):
             "params": [e.params for e in found],
             "mean_test_score": -losses,
             "rank_test_score": (order + 1).astype("int32"),
-            "stage": np.array(descent.stages),
-            "objective": np.array(descent.objectives),
+            "stage": np.array([stage for _, stage, _ in descent.records]),
+            "objective": np.array([objective for _, _, objective in descent.records]),
             "seconds": np.array([e.seconds for e in found]),
             "status": np.array([e.status for e in found], dtype=object),
         }
