@@ -2,9 +2,9 @@
 
     python benchmarks/gradients.py [--rows NAME ...] [--turns 5] [--tol 1e-8]
 
-The loss is r.lam + b with r_i = y_i sin(c.x_i), so that copies of a point have the same r. Columns are the fit alone, and
-as multiples of it the fit with the gradient by C and sigma, by a width for each feature, and by all points. All have the
-same tolerance, they take turns, and the best turn of each counts; the first call, which compiles, does not.
+The loss is r.lam + b with r_i = y_i sin(c.x_i), so that copies of a point have the same r. Columns are the fit alone,
+and as multiples of it the fit with the gradient by C and sigma, by a width for each feature, and by all points. All
+have the same tolerance, they take turns, and the best turn of each counts; the first call, which compiles, does not.
 
 `--rows layers` solves random problems of 100, 300 and 512 points with qpax and qpth, interior-point layers for JAX and
 PyTorch, where these are installed: the fit and the gradient by C and sigma, and its error against central differences
@@ -38,15 +38,15 @@ class Problem:
         lam, points, labels = pt.dvector("lam"), pt.dmatrix("X"), pt.dvector("y")
         upper, sigma, width = pt.dscalar("C"), pt.dscalar("sigma"), pt.dvector("width")
 
-        def build(kernel, features):
+        def build(kernel):
             q = lam * labels
-            W = 0.5 * q @ kernel(features(points), features(points)) @ q - lam.sum()
+            W = 0.5 * q @ kernel(points, points) @ q - lam.sum()
             objective = Objective(W, lam, upper=upper, equality=(labels, 0.0), is_convex=True)
             v, b = argmin(objective, tol=tol)
             return objective, (v * r).sum() + b
 
-        objective, loss = build(RBF(sigma), lambda X: X)
-        _, loss_of_widths = build(RBF(1.0), lambda X: X / width)
+        objective, loss = build(RBF(sigma))
+        _, loss_of_widths = build(RBF(width))
         self.program = symsvm.compile(objective, "auto")
         numbers = [points, labels, upper]
 

@@ -18,6 +18,7 @@ PACKAGES = {
     "explanation": "rewrites.md",
     "evaluation": "architecture.md",
     "linear": "estimators.md",
+    "heads": "deep.md",
     "paper": "paper.md",
     "tuning": "tuning.md",
     "plot": "plot.md",

@@ -37,7 +37,7 @@ def anchor(number):
 
 def home(number):
     """Return the page that states an equation of another document."""
-    for name in ("algorithms.md", "equations.md"):
+    for name in ("algorithms.md", "equations.md", "deep.md"):
         if f'<a id="{anchor(number)}"></a>' in (PAGE.parent / name).read_text(encoding="utf-8"):
             return name
     raise LookupError(f"no page states Eq. {number}")

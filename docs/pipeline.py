@@ -14,7 +14,7 @@ TOP = (
     ("solution", "solvers", "lam, b, certificate, trace"),
 )
 BOTTOM = (
-    None,
+    ("gradients", "implicit, heads", "of solutions, by anything"),
     ("graphs", "graphs", "structure and types"),
     ("ops", "compiler/ops", "pairs of points in tiles"),
     ("kernel matrix", "evaluation", "blocks and products"),
@@ -54,10 +54,9 @@ def picture():
         if i:
             parts.append(arrow(columns[i] - GAP + 2, 71, columns[i] - 3, 71))
     for i, entry in enumerate(BOTTOM):
-        if entry is not None:
-            parts.append(box(columns[i], 142, *entry, css="help"))
-            ends = (104, 139) if i == 4 else (139, 105)
-            parts.append(arrow(columns[i] + WIDTH // 2, ends[0], columns[i] + WIDTH // 2, ends[1]))
+        parts.append(box(columns[i], 142, *entry, css="help"))
+        ends = (104, 139) if i == 4 else (139, 105)
+        parts.append(arrow(columns[i] + WIDTH // 2, ends[0], columns[i] + WIDTH // 2, ends[1]))
     for i, (title, text) in enumerate(USERS):
         parts.append(box(columns[i], 244, title, "", text, css="user"))
     return "\n".join(

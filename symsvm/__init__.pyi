@@ -7,6 +7,7 @@ from symsvm import estimators as estimators
 from symsvm import evaluation as evaluation
 from symsvm import explanation as explanation
 from symsvm import files as files
+from symsvm import heads as heads
 from symsvm import implicit as implicit
 from symsvm import jax as jax
 from symsvm import kernels as kernels

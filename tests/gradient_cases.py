@@ -27,12 +27,14 @@ STEP, RELATIVE, ROUNDING = 2e-5, 1e-7, 2e-9
 def kernels():
     """name -> (kernel, the ranges of its numbers, whether it is smooth where points coincide)."""
     sigma, width, a, gamma, coef0 = (pt.dscalar(name) for name in ("sigma", "width", "a", "gamma", "coef0"))
+    widths = pt.dvector("widths")
     own = pair_kernel(lambda x, z, scale: pt.exp(-pt.sqrt(((x - z) ** 2).sum() + 0.01) / scale), scale=sigma)
     ranges = {"sigma": (0.5, 3.0), "width": (0.5, 3.0), "a": (0.2, 2.0), "gamma": (0.1, 1.0), "coef0": (0.1, 2.0)}
     return {
         "rbf": (RBF(sigma), {"sigma": ranges["sigma"]}, True),
         "composed": (a * RBF(sigma) + Laplacian(width) * Polynomial(2, gamma, coef0), ranges, False),
         "pair": (own, {"sigma": ranges["sigma"]}, True),
+        "widths": (RBF(widths), {"widths": ((0.5,) * FEATURES, (3.0,) * FEATURES)}, True),
     }
 
 
@@ -123,7 +125,7 @@ class Gradients:
             weight[-1] = 0.0
             C[-1] = 0.0 if self.machine in ("csvc", "no intercept", "svr", "|beta|") else C[-1]
         data = {"X": X, "y": y, "C": C, "weight": weight}
-        data |= {name: np.float64(rng.uniform(*ends)) for name, ends in self.ranges.items()}
+        data |= {name: np.asarray(rng.uniform(*ends)) for name, ends in self.ranges.items()}
         n, count = (2 * m if self.machine in ("svr", "nusvr") else m), 2 if self.machine in ("nusvc", "nusvr") else 1
         return {name: data[name] for name in self.inputs}, (rng.normal(size=n), rng.normal(size=count))
 

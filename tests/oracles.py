@@ -129,3 +129,26 @@ def qp(Q, p, lower, upper, a=None, c=0.0):
         upper_triangle, np.asarray(p, float), sparse.vstack(rows, format="csc"), np.concatenate(limits), cones, settings
     )
     return np.array(solver.solve().x)
+
+
+def one_vs_rest(y, f, p=1):
+    """Eq. 005:1 to the power p."""
+    return sum(max(0.0, 1 - (1 if r == y else -1) * f[r]) ** p for r in range(len(f)))
+
+
+def crammer_singer(y, f, p=1, margin=1.0):
+    """Eq. 005:2 to the power p."""
+    return max(0.0, max(margin - f[y] + f[r] for r in range(len(f)) if r != y)) ** p
+
+
+def weston_watkins(y, f, p=1, margin=1.0):
+    """Eq. 005:3 to the power p."""
+    return sum(max(0.0, margin - f[y] + f[r]) ** p for r in range(len(f)) if r != y)
+
+
+def machine_decisions(Z, q, X, k, b):
+    """Eq. 005:5."""
+    return [
+        [sum(q_i * k(z, x_i) for q_i, x_i in zip(row, X, strict=True)) + b_c for row, b_c in zip(q, b, strict=True)]
+        for z in Z
+    ]

@@ -43,6 +43,34 @@ def test_the_duals_of_compose_are_short():
     assert max(lines[name] for name in duals) <= 15
 
 
+def test_deep_svm_trains_through_each_head(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("SYMSVM_DATA", str(tmp_path))
+    options = ["--rows", "200", "--seeds", "1", "--epochs", "12", "--mode", "FAST_COMPILE"]
+    monkeypatch.setattr(sys, "argv", ["deep_svm.py", *options])
+    example = script("examples/deep_svm.py")
+    monkeypatch.setattr(example, "HIDDEN", 32)
+    found = example.main()
+    assert set(found) == {"softmax", "squared hinge", "exact layer"}
+    own, svc = found["exact layer"][0]
+    assert own < 20  # percent; 90 by chance
+    assert svc < 20
+    out = capsys.readouterr().out
+    assert "digits of scikit-learn (no mnist in SYMSVM_DATA): 200 images to train on, 597 to test" in out
+    assert out.count(" ms\n") == 3
+    assert "SVC on pixels" in out
+
+
+def test_few_shot_fits_each_head_to_episodes(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("SYMSVM_DATA", str(tmp_path))
+    options = ["--seeds", "2", "--episodes", "3", "--tests", "5", "--mode", "FAST_COMPILE"]
+    monkeypatch.setattr(sys, "argv", ["few_shot.py", *options])
+    found = script("examples/few_shot.py").main()
+    assert set(found) == {(head, shots) for head in ("prototypes", "ridge", "SVM") for shots in (1, 5)}
+    assert all(len(accuracies) == 2 for accuracies in found.values())
+    assert min(found[head, 5].mean() for head in ("prototypes", "ridge", "SVM")) > 70  # percent; 20 by chance
+    assert "SVM of pixels" in capsys.readouterr().out
+
+
 def test_run_prints_the_equations_and_draws(monkeypatch, capsys, tmp_path):
     picture = tmp_path / "out" / "run.png"
     monkeypatch.setattr(sys, "argv", ["run.py", "--steps", "3", "--out", str(picture)])

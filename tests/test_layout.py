@@ -24,6 +24,7 @@ ORDER = (
     "evaluation",
     "solvers",
     "implicit",
+    "heads",
     "linear",
     "paper",
     "explanation",

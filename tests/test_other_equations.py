@@ -1,7 +1,7 @@
 """The numbered equations of documents 002 and 003 that the paper has as well, or that no algorithm has: against loops.
 
 Those of 001, and of SMO in 002, are in test_simplified_smo_equations; losses and primals of 002 in test_primal, its
-Lagrangian dual in test_lagrangian.
+Lagrangian dual in test_lagrangian, those of heads of networks (005) in test_heads.
 """
 
 import numpy as np
@@ -298,4 +298,5 @@ def test_every_equation_is_compared():
     simplified = {f"001:{n}" for n in range(1, 12)} | {f"002:7.{n}" for n in (1, 2, 4, 5, 6, 7)}
     primals = {"002:1", *(f"002:1.{n}" for n in range(6, 11)), *(f"002:2.{n}" for n in (2, 3, 6, 7))}
     relaxed = {"002:1.16", "002:2.15", *(f"002:1.{n}" for n in range(23, 32))}
-    assert set(OTHERS) == set(LOOPS) | in_tests | simplified | primals | relaxed
+    heads = {f"005:{n}" for n in range(1, 8)}
+    assert set(OTHERS) == set(LOOPS) | in_tests | simplified | primals | relaxed | heads

@@ -207,7 +207,7 @@ class _Adjoint:
         u, w = np.zeros(program.n), np.zeros(len(gb))
         has_free = np.array([(program.group[free] == g).any() for g in range(len(gb))], dtype=bool)
         for g in np.flatnonzero(~has_free):
-            ends = _ends(self.F, self.z, program, g)
+            ends = _ends(self.F, self.z, program, int(g))
             u[ends] = gb[g] / max(1, len(ends))
         if not free.any():
             return u, w, 1.0, True

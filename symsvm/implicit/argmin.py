@@ -12,7 +12,9 @@ with v, u, b, w and the gradients lower', upper' by the bounds held fixed. `syms
 q_i is the sum of c_i v_i over the parts of v, and Q_i that of c_i u_i.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportIndexIssue=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportReturnType=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportOptionalSubscript=false, reportOperatorIssue=false
+# pyright: reportOptionalIterable=false, reportIndexIssue=false
 # PyTensor's types do not say that graphs are tensors.
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, disconnected_grad
+from pytensor.gradient import DisconnectedType
 from pytensor.gradient import grad as differentiate
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
@@ -33,12 +35,11 @@ from pytensor.graph.traversal import ancestors
 from symsvm._lib.validation import switch
 from symsvm.compiler.functions import COMPILING, add_jax_conversions, function
 from symsvm.compiler.lifting import tile
-from symsvm.compiler.ops.kernel_ops import KernelMatvec
 from symsvm.compiler.reading import leaves_of
 from symsvm.compiler.reading.pair_expression import PLAIN
 from symsvm.graphs.structure import leaves
 from symsvm.implicit.adjoint import solve_adjoint, warn_if_doubtful
-from symsvm.implicit.sparse_rows import SparseRows, rows_of, sparse_input
+from symsvm.implicit.support import on_support
 from symsvm.objectives import KernelDual, Objective
 from symsvm.solvers import Decomposition
 from symsvm.solvers.decomposition.dual_program import DualProgram
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from symsvm.solvers.decomposition.kernel_problem import KernelProblem
     from symsvm.solvers.solution import Solution
 
-__all__ = ["SECOND_DERIVATIVES", "AdjointSolve", "Argmin", "Support", "argmin", "check_objective", "last_adjoint"]
+__all__ = ["SECOND_DERIVATIVES", "AdjointSolve", "Argmin", "argmin", "check_objective", "last_adjoint"]
 
 SECOND_DERIVATIVES = "argmin has no second derivatives: differentiate what depends on it once."
 
@@ -333,7 +334,7 @@ class Argmin(Op):
         """v, u, w, b, lower' and upper', and the sum whose gradient is that of a loss, as a graph of them."""
         objective, v = self.objective, self.variable
         u, w, b, low, up = (pt.dvector(name) for name in ("u", "w", "b", "low", "up"))
-        total = -_on_support(tile([self._slope(u)])[0], self.sparse)
+        total = -on_support(tile([self._slope(u)])[0], self.sparse)
         for g, bound, varies in zip((low, up), objective.bounds[:2], self.varying_bounds, strict=True):
             if varies:  # 0 times an infinite bound is no number, and no variable is at one
                 total += pt.switch(pt.neq(g, 0), g * bound, 0).sum()
@@ -421,64 +422,10 @@ def _is_float(x: Any) -> bool:
     return x.dtype.startswith("float")
 
 
-class Support(Op):
-    """The indices where a vector is not 0; on JAX, whose shapes are fixed, all indices."""
-
-    __props__ = ()
-
-    def make_node(self, x):
-        """Make the node."""
-        register_conversions()
-        return Apply(self, [pt.as_tensor(x)], [pt.lvector()])
-
-    def perform(self, node, inputs, outputs):
-        """Find the indices."""
-        outputs[0][0] = np.flatnonzero(inputs[0])
-
-    def pullback(self, inputs, outputs, cotangents):
-        """Indices do not change."""
-        return [pt.zeros_like(inputs[0])]
-
-
 def _weights(reading: Any, parts: list[Graph]) -> Graph:
     """q_i = sum over parts of c_i v_i."""
     terms = zip(parts, reading.signs, reading.factors, strict=True)
     return sum(sign * (part if c is None else c * part) for part, sign, c in terms)
-
-
-def _on_support(total: Graph, sparse: dict[Any, Any]) -> Graph:
-    """A sum of products sum_ij c_i K_ij q_j, over the i and j only where c and q are not 0."""
-    nodes = {x.owner for x in ancestors([total]) if x.owner is not None and isinstance(x.owner.op, KernelMatvec)}
-    swaps: dict[Any, Any] = {}
-    for node in nodes:
-        (out,), op, q = node.outputs, node.op, node.inputs[-1]
-        c = differentiate(total, out, disconnected_inputs="ignore")
-        (c,) = clone_replace([c], {out: pt.zeros_like(q)}, rebuild_strict=False)  # c has its shape alone from out
-        i, j = (Support()(disconnected_grad(abs(x) if x.ndim == 1 else abs(x).sum(axis=1))) for x in (c, q))
-        channels, rows, columns, numbers, _ = op.split(node.inputs)
-        data, storage = [], []
-        for A, B, weights in channels:
-            if A in sparse and B in sparse and not weights:  # weights have gradients over dense rows alone
-                data += [*SparseRows(sparse[A])(i), *SparseRows(sparse[B])(j), pt.constant(sparse[A].shape[1])]
-                storage.append(("csr", "csr"))
-            else:
-                data += [_take(A, i, sparse), _take(B, j, sparse)]
-                storage.append(("dense", "dense"))
-            data += weights
-        data += [*(_take(x, i, sparse) for x in rows), *(_take(x, j, sparse) for x in columns), *numbers]
-        restricted = KernelMatvec(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, storage)
-        swaps[out] = pt.zeros_like(c)[i].set(restricted(*data, q[j]))
-    total = clone_replace([total], swaps, rebuild_strict=False)[0] if swaps else total
-    if sparse_input(total, sparse) is not None:
-        raise TypeError(
-            "the gradient over sparse points needs a W that has its points in sums over pairs alone: give dense points."
-        )
-    return total
-
-
-def _take(x: Graph, i: Graph, sparse: dict[Any, Any]) -> Graph:
-    """The rows i of an array over points."""
-    return x[i] if sparse_input(x, sparse) is None else rows_of(x, i, sparse)
 
 
 def register_conversions() -> None:

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from symsvm._lib.compat import register_jax
-from symsvm.implicit.argmin import AdjointSolve, Argmin, Support
+from symsvm.implicit.argmin import AdjointSolve, Argmin
+from symsvm.implicit.support import Support
 
 __all__ = ["jax_funcify_adjoint", "jax_funcify_argmin", "jax_funcify_support"]
 

@@ -7,13 +7,15 @@ a graph with these Ops is cached on disk, since its code refers to an Op of this
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import numba
 import numpy as np
 
 from symsvm._lib.compat import numba_njit, register_numba
-from symsvm.implicit.argmin import AdjointSolve, Argmin, Support
+from symsvm.implicit.argmin import AdjointSolve, Argmin
 from symsvm.implicit.sparse_rows import DenseRows, SparseRows
+from symsvm.implicit.support import Support
 
 __all__ = [
     "call_op",
@@ -28,7 +30,7 @@ __all__ = [
 _OPS: weakref.WeakValueDictionary[int, Argmin | AdjointSolve | SparseRows | DenseRows] = weakref.WeakValueDictionary()
 
 
-def call_op(key, values):
+def call_op(key: int, values: tuple) -> Any:
     """Return the results of `solve` of an Op by its number."""
     return _OPS[key].solve(*values)
 

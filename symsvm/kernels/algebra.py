@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from symsvm._lib.validation import count, is_symbolic
-from symsvm.kernels.kernel import Kernel, format_parameter
+from symsvm.kernels.kernel import Kernel
+from symsvm.kernels.kernel_parameters import format_parameter
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Graph, Scalar

@@ -5,12 +5,9 @@ from __future__ import annotations
 import inspect
 import numbers
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Nonzero
@@ -18,6 +15,13 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from symsvm._lib.validation import as_float, is_symbolic, number, number_or_vector
 from symsvm.graphs.dtypes import widen
+from symsvm.kernels.kernel_parameters import (
+    check_length,
+    format_parameter,
+    is_same_parameter,
+    known_shape,
+    shared_vector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Graph, Points, Scalar
 
-__all__ = ["Kernel", "format_parameter", "known_shape"]
+__all__ = ["Kernel"]
 
 
 class Kernel:
@@ -177,11 +181,11 @@ class Kernel:
         if is_symbolic(value) and value.ndim > 1:
             raise ValueError(f"{name} of {self._label} must be a number or a vector, got {value.ndim} dimensions.")
         if is_symbolic(value):
-            _check_length(f"{name} of {self._label}", value.type.shape, x.type.shape[-1])
+            check_length(f"{name} of {self._label}", value.type.shape, x.type.shape[-1])
             return value.astype(x.dtype)
         array = np.asarray(self._checked(name), dtype=x.dtype)
-        _check_length(f"{name} of {self._label}", array.shape, x.type.shape[-1])
-        return _shared_vector(array, name) if array.ndim else pt.constant(array)
+        check_length(f"{name} of {self._label}", array.shape, x.type.shape[-1])
+        return shared_vector(array, name) if array.ndim else pt.constant(array)
 
     def _number(self, name: str) -> float:
         return number(getattr(self, name), f"{name} of {self._label}", positive=name in self.positive)
@@ -300,7 +304,7 @@ class Kernel:
                 value.check_features(d)
             elif key in self.per_feature:
                 shape = np.shape(self._checked(key)) if not is_symbolic(value) else known_shape(value)
-                _check_length(f"{key} of {self._label}", shape, d)
+                check_length(f"{key} of {self._label}", shape, d)
 
     def __add__(self, other: Kernel | Scalar) -> Kernel:
         """K1 + K2, the kernel of the concatenated features, or K + c, with a constant feature."""
@@ -391,7 +395,9 @@ class Kernel:
         if type(other) is not type(self):
             return NotImplemented
         own, others = self.get_params(deep=False), other.get_params(deep=False)
-        return own.keys() == others.keys() and all(_is_same(value, others[name]) for name, value in own.items())
+        return own.keys() == others.keys() and all(
+            is_same_parameter(value, others[name]) for name, value in own.items()
+        )
 
     def __hash__(self) -> int:
         # Kernels are mutable: equal ones have equal hashes whatever their numbers become.
@@ -402,70 +408,7 @@ class Kernel:
         return f"{type(self).__name__}({args})"
 
 
-def known_shape(variable: Any) -> tuple[int | None, ...]:
-    """Return the shape of a graph as far as it is known, that of its present value for a shared variable."""
-    if isinstance(variable, SharedVariable):
-        return np.shape(variable.get_value(borrow=True))
-    return variable.type.shape
-
-
-def _check_length(name: str, shape: Sequence[int | None], d: int | None) -> None:
-    """Raise ValueError if a vector has not one number for each of d features, where both are known."""
-    if len(shape) == 1 and None not in (d, shape[0]) and shape[0] != d:
-        raise ValueError(
-            f"{name} has length {shape[0]}, but the points have {d} features: give one number for each feature, or one "
-            "for all."
-        )
-
-
-# The vectors of numbers in graphs, by name and value.
-_VECTORS: WeakValueDictionary[tuple[str, str, bytes], Any] = WeakValueDictionary()
-
-
-def _shared_vector(array: np.ndarray, name: str) -> Any:
-    """A vector of numbers as a shared variable, the same one for the same numbers.
-
-    A constant would be a part of the compiled code, which another vector would compile again.
-    """
-    key = name, array.dtype.name, array.tobytes()
-    variable = _VECTORS.get(key)
-    if variable is None:
-        variable = _VECTORS[key] = pytensor.shared(array, name=name)
-    return variable
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two hyper-parameters are the same object, or equal numbers or arrays."""
-    if a is b or is_symbolic(a) or is_symbolic(b):
-        return a is b
-    if np.ndim(a) or np.ndim(b):
-        return np.array_equal(a, b)
-    return bool(a == b)
-
-
 def _selects_by_value(node: Apply) -> bool:
     """Whether a node selects entries by a condition: the length of its result depends on values."""
     masks = isinstance(node.op, AdvancedSubtensor) and any(getattr(v, "dtype", "") == "bool" for v in node.inputs)
     return masks or isinstance(node.op, Nonzero)
-
-
-# Numbers of a vector that a repr shows.
-_SHOWN = 6
-
-
-def format_parameter(value: Any) -> str:
-    """Return a hyper-parameter as a repr shows it: a symbol by its name, a vector as a list, an array by its shape.
-
-    >>> format_parameter(np.array([0.5, 2.0])), format_parameter(np.linspace(0, 1, 10))
-    ('[0.5, 2.0]', '[0, 0.1111, 0.2222, ..., 1] (10 numbers)')
-    """
-    if is_symbolic(value):
-        return value.name or str(value)
-    if isinstance(value, np.ndarray) and value.ndim != 1:
-        return f"array{value.shape}"
-    if isinstance(value, (list, tuple, range, np.ndarray)):
-        if len(value) <= _SHOWN:
-            return f"[{', '.join(map(format_parameter, value))}]"
-        first, last = ", ".join(f"{entry:.4g}" for entry in value[:3]), f"{value[-1]:.4g}"
-        return f"[{first}, ..., {last}] ({len(value)} numbers)"
-    return repr(value.item() if isinstance(value, np.generic) else value)

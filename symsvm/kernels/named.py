@@ -12,7 +12,8 @@ import numpy as np
 import pytensor.tensor as pt
 
 from symsvm._lib.validation import count, is_symbolic, number_or_vector
-from symsvm.kernels.kernel import Kernel, format_parameter
+from symsvm.kernels.kernel import Kernel
+from symsvm.kernels.kernel_parameters import format_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from symsvm._lib.validation import points
-from symsvm.kernels.kernel import known_shape
+from symsvm.kernels.kernel_parameters import known_shape
 from symsvm.objectives.argument_checks import check_kernel, check_labels
 from symsvm.objectives.certificate import certify_svc
 from symsvm.objectives.objective import Objective, shared_variables

@@ -3,8 +3,8 @@
 The paper is E. Yeung, Support Vector Machines natively implemented in Theano, 2017. `SYMBOLS` maps its symbols, and
 `EQUATIONS` its numbered equations, to names below `symsvm`. `OTHERS` does so for numbered equations of other documents,
 cited as `Eq. 001:7` (001: X. Wei, M. Ren, Support Vector Machine, machine learning algorithm in C++; 002: D. Meoli,
-Support Vector Machines, 2021; 003: F. Altoe, psvm, 2017). The docstring of each name cites its
-equations back; `docs/dictionary.md` is generated from here.
+Support Vector Machines, 2021; 003: F. Altoe, psvm, 2017; 005: the page docs/deep.md of this project, on heads of
+networks). The docstring of each name cites its equations back; `docs/dictionary.md` is generated from here.
 """
 
 from typing import NamedTuple
@@ -208,4 +208,11 @@ OTHERS = {
         "the soft margin",
         ("solvers.qp.margins.soft_margin", "solvers.qp.quadratic_programming.primal_quadratic_program"),
     ),
+    "005:1": Equation("one against the rest", ("heads.one_vs_rest",)),
+    "005:2": Equation("the loss of Crammer and Singer", ("heads.crammer_singer",)),
+    "005:3": Equation("the loss of Weston and Watkins", ("heads.weston_watkins",)),
+    "005:4": Equation("the machine of a class", ("heads.solve_machines",)),
+    "005:5": Equation("decision values as a layer", ("heads.kernel_machines",)),
+    "005:6": Equation("the adjoint system of a machine", ("heads.batch_solver.adjoint_batch",)),
+    "005:7": Equation("the gradients by K and C", ("heads.machines.Machines.pullback",)),
 }

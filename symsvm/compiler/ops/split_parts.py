@@ -49,7 +49,7 @@ class SplitParts(Op):
 
     def make_node(self, x, *others):
         """Make the node."""
-        shape = [None if axis == self.axis else n for axis, n in enumerate(x.type.shape)]
+        shape: Any = [None if axis == self.axis else n for axis, n in enumerate(x.type.shape)]
         return Apply(self, [x, *others], [pt.tensor(dtype=x.dtype, shape=shape) for _ in (*others, None)])
 
     def perform(self, node, inputs, outputs):
@@ -95,7 +95,7 @@ def replace_splits(fgraph: FunctionGraph) -> None:
         x, axis, lengths, places = _cuts(node)
         if lengths and all(length is not None for length in lengths):
             op = SplitParts(axis, [length.axis for length in lengths])
-            parts = op(x, *(length.array for length in lengths), return_list=True)
+            parts: Any = op(x, *(length.array for length in lengths), return_list=True)
             pairs = [(old, old.type.filter_variable(parts[k])) for old, k in zip(node.outputs, places, strict=True)]
             fgraph.replace_all(pairs, reason="symsvm_split_parts", import_missing=True)
 

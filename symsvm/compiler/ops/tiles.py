@@ -292,14 +292,12 @@ class TileSource:
         yield "\n".join(lines) + "\n"
 
     @property
-    def _packed(self):
-        """The names of the arrays that `tiles` makes of the columns for `chunk`."""
+    def _packed(self):  # the arrays that `tiles` makes of the columns for `chunk`
         names = [f"{name}{c}" for c in range(len(self.storage)) for name in ("packed", "norms")]
         return names + [f"ones{c}" for c in self._unweighted]
 
     @property
-    def _unweighted(self):
-        """The channels of distances without weights, whose loops take ones."""
+    def _unweighted(self):  # channels of distances without weights, whose loops take ones
         return [c for c in range(len(self.storage)) if self.is_distance[c] and not self.weights[c]]
 
     @property
