@@ -18,7 +18,7 @@ import symsvm
 from symsvm.cli import program
 from symsvm.cli.command_group import COMMANDS
 from symsvm.data import Scaling, read, write
-from symsvm.tuning import tune
+from symsvm.tuning import GradientSearchCV, tune
 
 
 def points(m=60, k=2, seed=0):
@@ -333,6 +333,35 @@ def test_tune_equals_the_search_of_the_library(home, tmp_path):
     assert re.search(r"best: C = \d", text)
     assert "nothing to search" in run("tune", home / "two.svm", "-c", 1, code=2).err
     assert "is not a range" in run("tune", home / "two.svm", "-c", "1:2", code=2).err
+
+
+def test_tune_by_gradient_equals_the_search_of_the_library(home, tmp_path):
+    grid = ["--by-gradient", "-c", "1,10", "-g", "0.3,3", "--folds", 3, "--starts", 1]
+    out = ["-o", tmp_path / "m.symsvm", "--plot", tmp_path / "s.png", "--json"]
+    found = run("tune", home / "two.svm", *grid, *out).json
+    X, y = read(home / "two.svm")
+    own = GradientSearchCV(
+        symsvm.SVC(), ["C", "gamma"], cv=3, grid={"C": [1, 10], "gamma": [0.3, 3]}, starts=1, random_state=0
+    ).fit(X.toarray(), y)
+    assert found["best_params"] == own.best_params_
+    assert found["best_loss"] == own.best_loss_
+    assert (found["complete"], found["scoring"], found["folds"]) == (True, "log_loss", 3)
+    assert len(found["evaluations"]) == own.n_evaluations_
+    assert symsvm.load(tmp_path / "m.symsvm").C == own.best_params_["C"]
+    assert (tmp_path / "s.png").stat().st_size > 1000
+    text = run(
+        "tune", home / "two.svm", *grid[:3], "-g", 0.5, "--folds", 2, "--scale", "zscore", "--scoring", "smooth_hinge"
+    )
+    assert re.search(r"best: C = \d.*, smooth_hinge 0\.", text.out)
+
+
+def test_tune_finds_a_width_for_each_feature(home, tmp_path):
+    words = ["--by-gradient", "--widths", "--scale", "zscore", "--folds", 2, "--starts", 1]
+    text = run("tune", home / "two.svm", *words, "-o", tmp_path / "m.symsvm", "--plot", tmp_path / "w.png").out
+    assert "widths, the narrowest first" in text
+    model = symsvm.load(tmp_path / "m.symsvm")
+    assert np.shape(model[-1].kernel.sigma) == (read(home / "two.svm")[0].shape[1],)
+    assert (tmp_path / "w.png").stat().st_size > 1000
 
 
 def test_bench_times_both_in_one_run(home):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, Polynomial, plot
 from symsvm.inspection.plot.display import Display, find_support
-from symsvm.tuning import tune
+from symsvm.tuning import GradientSearchCV, tune
 
 X, Y = make_moons(80, noise=0.2, random_state=0)
 IRIS, KINDS = load_iris(return_X_y=True)
@@ -55,7 +55,14 @@ DRAW = {
     "gram": lambda m, **ax: plot.gram(RBF(1.0), X, Y, **ax),
     "support_vectors": lambda m, **ax: plot.support_vectors(m["svc"], X, **ax),
     "surface": lambda m, **ax: plot.surface(tune(SVC(), X, Y, {"C": [1, 10], "gamma": [0.1, 1.0]}, folds=2), **ax),
+    "search_path": lambda m, **ax: plot.search_path(by_gradient(SVC(), ["C", "gamma"]), **ax),
+    "widths": lambda m, **ax: plot.widths(by_gradient(SVC(kernel=RBF(np.ones(2))), ["kernel__sigma"]), **ax),
 }
+
+
+def by_gradient(model, over):
+    """A short search by gradient."""
+    return GradientSearchCV(model, over, cv=2, max_iter=2, starts=1, refit=False, n_jobs=1).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", DRAW)
@@ -461,3 +468,35 @@ def test_support_vectors_rejects_invalid_arguments(svc, iris):
         plot.support_vectors(iris, kind="plane")
     with pytest.raises(ValueError, match="kind must be"):
         plot.support_vectors(iris, kind="bars")
+
+
+# ---- searches by gradient
+
+
+def test_the_path_goes_from_the_grid_to_the_best():
+    search = by_gradient(SVC(), ["C", "gamma"])
+    display = plot.search_path(search)
+    (line,) = display.lines_
+    path = np.column_stack(line.get_data())
+    assert path[-1] == pytest.approx([search.best_params_[name] for name in ("C", "gamma")])
+    first = search.cv_results_["params"][np.argmin(np.where(search.cv_results_["stage"] == 0, display.losses, np.inf))]
+    assert path[0] == pytest.approx([first["C"], first["gamma"]])
+    assert display.mesh_.get_array().size == 16
+    assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
+    curve = plot.search_path(search, parameters=["C"])
+    assert curve.ax_.get_ylabel() == "held-out log loss"
+    with pytest.raises(ValueError, match="one or two of C, gamma"):
+        plot.search_path(search, parameters=["sigma"])
+
+
+def test_bars_are_in_the_order_of_the_widths():
+    kernel = RBF(np.array([2.0, 0.5]))
+    display = plot.widths(SVC(kernel=kernel + 0.1).fit(X, Y), feature_names=["wide", "narrow"])
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["narrow", "wide"]
+    assert [bar.get_width() for bar in display.bars_] == [2.0, 0.5]
+    scaled = plot.widths(SVC(kernel=kernel).fit(X, Y), X)
+    assert [bar.get_width() for bar in scaled.bars_] == pytest.approx(sorted(X.std(axis=0) / [2.0, 0.5], reverse=True))
+    with pytest.raises(ValueError, match="no width for each feature"):
+        plot.widths(SVC(kernel=RBF(1.0)).fit(X, Y))
+    with pytest.raises(ValueError, match="must have 2 names, got 1"):
+        plot.widths(SVC(kernel=kernel), feature_names=["one"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from symsvm.cli.command_group import DONE, NOT_CONVERGED, Interrupted, InvalidUsage
+from symsvm.cli.gradient_tuning import GradientTuning
 from symsvm.cli.inputs import READER_OPTIONS, check_labels, points_to_scale, read_table
 from symsvm.cli.interruptible_fit import progress_bar
 from symsvm.cli.model_building import REGRESSIONS, build_model, check_text_options
@@ -21,6 +22,7 @@ from symsvm.cli.options import (
     file_argument,
     machine_options,
     output_options,
+    refuse_given,
     section,
 )
 from symsvm.cli.output import (
@@ -50,6 +52,10 @@ _EXAMPLES = (
     (
         "symsvm tune train.csv -c 1,10 -g 0.1,1 --search halving --plot surface.png",
         "Successive halving, with a plot of the scores:",
+    ),
+    (
+        "symsvm tune housing_scale -s svr --by-gradient --widths --plot features.png -o best.symsvm",
+        "A width for each feature by the gradient of the held-out error, with a plot of the features that matter:",
     ),
     ("symsvm tune heart_scale --log2c -5,15,2 --log2g 3,-15,-2", "The grid of LIBSVM's grid.py:"),
 )
@@ -92,7 +98,23 @@ _search = section("Search")
 @_search(
     "--scoring",
     metavar="NAME",
-    help="A score of scikit-learn, such as f1_macro. Default: accuracy; R2 for regressions.",
+    help="A score of scikit-learn, such as f1_macro. Default: accuracy; R2 for regressions. By gradient a loss: "
+    "log_loss (the default) or smooth_hinge; squared_error (the default) or absolute_error for regressions.",
+)
+@_search(
+    "--by-gradient",
+    is_flag=True,
+    help="Minimise the loss of held-out points by its gradient, from the best cells of a coarse grid. Searched are C, "
+    "gamma, nu and epsilon, as far as the machine has them: one value fixes a parameter, several are the coarse grid.",
+)
+@_search("--widths", is_flag=True, help="With --by-gradient: search a width of the rbf kernel for each feature.")
+@_search(
+    "--starts",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="With --by-gradient: the number of cells to start from.",
 )
 @_search("--log2c", "-log2c", metavar="BEGIN,END,STEP", help="Values of C as powers of 2, as in LIBSVM's grid.py.")
 @_search("--log2g", "-log2g", metavar="BEGIN,END,STEP", help="Values of gamma as powers of 2.")
@@ -102,7 +124,11 @@ _search = section("Search")
     "-o", "--output", metavar="MODEL", help="Train with the best parameters on all points, and write the model."
 )
 @machine_options(has_lists=True)
-@section("Output")("--plot", metavar="FILE", help="Plot the scores over two parameters: .png, .svg or .pdf.")
+@section("Output")(
+    "--plot",
+    metavar="FILE",
+    help="Plot the scores over two parameters: .png, .svg or .pdf. By gradient: the path of the search, or the widths.",
+)
 @output_options
 @click.pass_context
 def tune(ctx: click.Context, /, as_json: bool, quiet: bool, **settings: Any) -> None:
@@ -112,6 +138,11 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, **settings: Any) -> 
     from the first to the second (spaced by a factor for C and gamma, evenly for the others). Without any, C and gamma
     are searched over five values each. Ctrl-C ends the search with the best parameters so far, and exit code 1.
     """
+    if settings["by_gradient"]:
+        refuse_given(ctx, ("search",), "--by-gradient is a search of its own")
+        is_success = GradientTuning(settings, Output(as_json, quiet), _PLOT_SUFFIXES).run()
+        ctx.exit(DONE if is_success else NOT_CONVERGED)
+    refuse_given(ctx, ("widths", "starts"), "these options belong to --by-gradient")
     settings["default_gamma"] = default_gamma(settings, ctx.meta["libsvm"])
     is_success = Search(settings, Output(as_json, quiet)).run()
     ctx.exit(DONE if is_success else NOT_CONVERGED)

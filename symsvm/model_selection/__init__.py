@@ -1,11 +1,15 @@
-"""Search for parameters by cross-validation: `tune` shares Gram matrices, compiled loops and solutions between fits.
+"""Search for parameters by cross-validation: fits share Gram matrices, compiled loops and solutions.
 
 `grid_search` holds `tune`. A `search_plan` groups the fits into tasks, an `executor` runs them in threads, and a
 `tuning_result` collects their scores. Fits over a kernel read the rows of a `shared_matrix` through a `cached_source`.
-The packages inspection, serve and cli import from here, and `symsvm.tuning` is its public name.
+`gradient_search` holds `GradientSearchCV`: a `descent` over the coordinates of a `search_space` minimises a
+`held_out_loss`, one of the `criteria`, whose gradient takes `kernel_slopes` and, without folds, `leave_one_out`. The
+packages inspection, serve and cli import from here, and `symsvm.tuning` is its public name.
 """
 
+from symsvm.model_selection.descent import SearchStep
+from symsvm.model_selection.gradient_search import GradientSearchCV
 from symsvm.model_selection.grid_search import tune
 from symsvm.model_selection.tuning_result import Step, Tuning
 
-__all__ = ["Step", "Tuning", "tune"]
+__all__ = ["GradientSearchCV", "SearchStep", "Step", "Tuning", "tune"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from symsvm.solvers.decomposition.working_set import WorkingSet, WorkingSetReuse
 from symsvm.solvers.registry import choose_solver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from symsvm._lib.types import Array
     from symsvm.model_selection.shared_matrix import BufferPool, CachedGram, UncachedGram
+    from symsvm.objectives import QuadraticProgram
     from symsvm.solvers import Solution
 
-__all__ = ["CachedKernelSource", "RowPoints", "SearchStopped", "can_share"]
+__all__ = ["CachedKernelSource", "FoldProblem", "RowPoints", "SearchStopped", "can_share"]
 
 
 def can_share(estimator: Any) -> bool:
@@ -43,6 +44,14 @@ def can_share(estimator: Any) -> bool:
         return isinstance(choose_solver(estimator.solver, KernelDual.problem), Decomposition)
     except (TypeError, ValueError):  # its fit will raise the error
         return False
+
+
+class FoldProblem(NamedTuple):
+    """A problem of a fit: its program, the rows of the Gram matrix that are its points, and its solution."""
+
+    program: QuadraticProgram
+    rows: Array
+    solution: Solution
 
 
 class SearchStopped(BaseException):
@@ -84,6 +93,13 @@ class CachedKernelSource(KernelSource):
         A function without arguments that returns whether to stop; a fit that it stops raises `SearchStopped`.
     buffers : BufferPool or None
         The pool that gives the memory of a working set of all variables, which `close` gives back.
+    solutions : sequence of Solution
+        Solutions of the same problems over another kernel, which the first fit starts at.
+
+    Attributes
+    ----------
+    problems : list of FoldProblem
+        The problems of the last fit, in their order.
     """
 
     def __init__(
@@ -92,11 +108,18 @@ class CachedKernelSource(KernelSource):
         rows: Array,
         is_stopped: Callable[[], bool],
         buffers: BufferPool | None = None,
+        solutions: Sequence[Solution] = (),
     ) -> None:
         self._gram, self._rows, self._is_stopped, self._buffers = gram, rows, is_stopped, buffers
         self._matrix = gram.submatrix(rows)
         self._reuse = WorkingSetReuse()
-        self._buffer, self._solutions, self._next, self._classes = None, [], 0, None
+        self._buffer, self._solutions, self._next, self._classes = None, list(solutions), 0, None
+        self.problems: list[FoldProblem] = []
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """The last solution of each problem, which the next fit starts at."""
+        return self._solutions
 
     def close(self) -> None:
         """Give the memory of the working set back."""
@@ -121,6 +144,7 @@ class CachedKernelSource(KernelSource):
     def bind(self, estimator: Any, X: RowPoints, weights: Array) -> tuple[Kernel, Any]:
         """Begin a fit: return the kernel, and the rows of the Gram matrix that it needs."""
         self._next = 0
+        self.problems.clear()
         return self._gram.kernel, _BoundRows(self._gram.kernel, X.rows)
 
     def solve(self, estimator: Any, program: Any, matrix: Any, monitor: Any, reuse: Any = None) -> Solution:
@@ -152,6 +176,7 @@ class CachedKernelSource(KernelSource):
         # A search reads no certificates: without `certify` the solution does not keep its data alive.
         solution = dataclasses.replace(solution, certify=None)
         self._solutions[k : k + 1] = [solution]
+        self.problems.append(FoldProblem(program, matrix.rows, solution))
         return solution
 
     def expand(self, estimator: Any, X: RowPoints, coef: Array) -> Array:
@@ -165,12 +190,17 @@ class CachedKernelSource(KernelSource):
         matrix: Any = self._matrix
         if self._buffers is None or self._buffer is not None or matrix.is_exact:
             return
-        if program.m < program.n or matrix.m > DEFAULTS.whole:
+        m, n = program.m, program.n
+        if m != matrix.m or n > DEFAULTS.whole:
             return
-        size = padded(matrix.m + 1)
+        size = padded(n + 1)
         self._buffer = self._buffers.take(size, "float32")
         K = self._buffer[: size * size].reshape(size, size)
         matrix.whole(K)
+        for low in range(m, n, m):  # a regression has two variables for each point
+            K[:m, low : low + m] = K[:m, :m]
+        for low in range(m, n, m):
+            K[low : low + m, :n] = K[:m, :n]
         self._reuse.working = WorkingSet.of_all(program, matrix, K)
 
     def _check_stopped(self, info):

@@ -8,6 +8,7 @@ public names; the comparison and the command line use this package.
 from symsvm.inspection.plot.classification_curves import PrecisionRecallDisplay, RocDisplay, precision_recall, roc
 from symsvm.inspection.plot.convergence_curves import ConvergenceDisplay, convergence
 from symsvm.inspection.plot.decision_boundary import DecisionBoundaryDisplay, decision_boundary
+from symsvm.inspection.plot.gradient_path import SearchPathDisplay, WidthsDisplay, search_path, widths
 from symsvm.inspection.plot.gram_matrix import GramDisplay, gram
 from symsvm.inspection.plot.regression_tube import TubeDisplay, tube
 from symsvm.inspection.plot.search_surface import SurfaceDisplay, surface
@@ -19,15 +20,19 @@ __all__ = [
     "GramDisplay",
     "PrecisionRecallDisplay",
     "RocDisplay",
+    "SearchPathDisplay",
     "SupportVectorsDisplay",
     "SurfaceDisplay",
     "TubeDisplay",
+    "WidthsDisplay",
     "convergence",
     "decision_boundary",
     "gram",
     "precision_recall",
     "roc",
+    "search_path",
     "support_vectors",
     "surface",
     "tube",
+    "widths",
 ]

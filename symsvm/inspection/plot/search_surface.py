@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.model_selection import Tuning
 
-__all__ = ["SurfaceDisplay", "surface"]
+__all__ = ["Axis", "SurfaceDisplay", "surface"]
 
 # Up to this many cells have their score written into them.
 _MAX_LABELLED_CELLS = 64
@@ -138,7 +138,7 @@ class SurfaceDisplay(Display):
 
     def _draw_mesh(self, ax: Axes | None, kwargs: dict[str, Any]) -> None:
         ax = self._open_axes(ax, figsize=(5.6, 4.4))
-        scales = [_Scale(values) for values in self.values]
+        scales = [Axis(values) for values in self.values]
         edges = [scale.edges for scale in scales]
         style: dict[str, Any] = {"cmap": "cividis"} | kwargs
         self.mesh_ = ax.pcolormesh(*edges, np.ma.masked_invalid(self.scores), **style)
@@ -166,7 +166,7 @@ class SurfaceDisplay(Display):
     def _draw_curve(self, ax: Axes | None, kwargs: dict[str, Any]) -> None:
         ax = self._open_axes(ax, figsize=(5.2, 3.8))
         (values,), (best,) = self.values, self.best
-        scale = _Scale(values)
+        scale = Axis(values)
         x = scale.positions
         self.line_ = ax.plot(x, self.scores, **({"color": series_colour(1), "marker": "o", "linewidth": 1.7} | kwargs))[
             0
@@ -214,7 +214,7 @@ def surface(
     return SurfaceDisplay.from_tuning(tuning, parameters=parameters, ax=ax, **kwargs)
 
 
-class _Scale:
+class Axis:
     """An axis of values: logarithmic for positive numbers over more than a decade, linear for others, else evenly."""
 
     def __init__(self, values: Sequence[Any]) -> None:
