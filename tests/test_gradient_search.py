@@ -396,7 +396,7 @@ def test_a_search_goes_around_parameters_that_fail(monkeypatch):
         (SVC(tol=-1), ["C"], {}, "tol must be positive"),
         (SVC(kernel=RBF(1.0) + 0.1), ["kernel__k1__sigma"], {"points": sparse.csr_matrix(X)}, "over sparse points"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_cannot_be_searched_is_refused(estimator, over, options, message):
     points = options.pop("points", X)

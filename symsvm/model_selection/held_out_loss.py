@@ -337,7 +337,8 @@ class HeldOutLoss:
             by_b = by_b - part.by_rho * (g @ part.f)
         problem = KernelProblem(program, self._gram.submatrix(rows))
         try:
-            adjoint = solve_adjoint(problem, z, by_point[program.point] + by_z, by_b, tol=_VIOLATION * tol)
+            by_z = by_point[program.point] + by_z
+            adjoint = solve_adjoint(problem, z, by_z, by_b, F=solution.gradient, tol=_VIOLATION * tol)
         except ValueError as error:
             raise _Failure(str(error)) from None
         on_test = np.zeros(len(part.test))
