@@ -6,11 +6,12 @@ MINUTES ?= 10
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help env run test check matrix repeat fuzz soak slow lint types format docs tables clean
+.PHONY: help env run test torch check matrix repeat fuzz soak slow lint types format docs tables clean
 
 help:
 	@echo "make run      train on real data, print what was solved, write out/run.png"
 	@echo "make test     run the whole test suite (ARGS=\"tests/test_cli.py -x\" for pytest: a part of it)"
+	@echo "make torch    install PyTorch, unless it is there, and run the tests that need it"
 	@echo "make check    build the package, install it in an empty environment, try it there"
 	@echo "make matrix   the test suite with each of Python 3.11, 3.12, 3.13 and newer that is found (takes ARGS)"
 	@echo "make repeat   the test suite ten times, by turns with warm and empty caches (N=4: four times; takes ARGS)"
@@ -45,6 +46,10 @@ run: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+torch: $(READY)
+	$(BIN)/python -m pip install --quiet "torch>=2.4"
+	$(BIN)/python -m pytest tests/test_argmin.py -k torch
 
 check: $(READY)
 	$(BIN)/python tools/package.py
