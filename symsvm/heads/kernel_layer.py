@@ -82,7 +82,7 @@ def kernel_machines(
     >>> slope = pytensor.grad(f[0, 0], sigma)
     >>> run = pytensor.function([X, sigma], [f[:, 0], slope], mode="FAST_COMPILE")
     >>> [x.round(4).tolist() for x in run(np.array([[0.0], [0.5], [1.5], [2.0]]), 1.0)]
-    [[0.7071, -0.7894], 0.3092]
+    [[0.9265, -0.9725], -0.236]
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a symsvm Kernel, such as RBF(sigma=1.0), got {kernel!r}.")

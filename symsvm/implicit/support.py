@@ -70,7 +70,10 @@ def on_support(total: Graph, sparse: dict[Any, Any]) -> Graph:
         data, storage = [], []
         for A, B, weights in channels:
             if A in sparse and B in sparse and not weights:  # weights have gradients over dense rows alone
-                data += [*SparseRows(sparse[A])(i), *SparseRows(sparse[B])(j), pt.constant(sparse[A].shape[1])]
+                for side, places in ((A, i), (B, j)):
+                    x, k, start = SparseRows(sparse[side])(places)
+                    data += [disconnected_grad(x), k, start]
+                data.append(pt.constant(sparse[A].shape[1]))
                 storage.append(("csr", "csr"))
             else:
                 data += [_take(A, i, sparse), _take(B, j, sparse)]

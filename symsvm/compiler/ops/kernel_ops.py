@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad, grad, grad_undefined
-from pytensor.graph.basic import Apply
+from pytensor.gradient import DisconnectedGrad, disconnected_grad, grad
+from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
 
 from symsvm._lib.blas import row_products
@@ -273,7 +273,7 @@ class KernelMatvec(_PairOp):
         p, r, c = len(channels), len(u), len(v)
         if any("csr" in storage for storage in self.storage):
             rest = len(data) - r - c - len(theta)
-            gradients = [_by_sparse_points(k, x, self) for k, x in enumerate(data[:rest])]
+            gradients = [_by_sparse_points(x) for x in data[:rest]]
         else:
             gradients = []
             for index, (A, B, weights) in enumerate(channels):
@@ -336,11 +336,12 @@ class KernelMatvec(_PairOp):
         return op(*data, q)
 
 
-def _by_sparse_points(k, x, op):
-    """Return the gradient by input k of a channel of sparse points: there is none by their entries."""
-    if x.dtype.startswith("int"):
-        return x.zeros_like(dtype="float64")
-    return grad_undefined(op, k, x, "sparse points have no gradient: pass them as dense arrays.")
+def _by_sparse_points(x):
+    """Return the gradient by an input of a channel of sparse points: 0 for indices and for what has none anyway."""
+    is_fixed = isinstance(x, Constant) or (x.owner is not None and isinstance(x.owner.op, DisconnectedGrad))
+    if x.dtype.startswith("float") and not is_fixed:
+        raise NotImplementedError("KernelMatvec of sparse points has no gradient: pass the points as dense arrays.")
+    return x.zeros_like(dtype="float64")
 
 
 def _transpose(op, data, **props):
