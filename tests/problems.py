@@ -35,10 +35,6 @@ KERNELS = {
     "sigmoid": (Sigmoid(gamma=0.3, coef0=-0.1), lambda x, z: np.tanh(0.3 * x @ z - 0.1)),
     "laplacian": (Laplacian(gamma=0.4), lambda x, z: np.exp(-0.4 * np.abs(x - z).sum())),
     "widths": (RBF(sigma=WIDTHS), lambda x, z: np.exp(-(((x - z) / WIDTHS) ** 2).sum() / 2)),
-    "laplacian widths": (
-        Laplacian.from_sigma(WIDTHS.tolist()),
-        lambda x, z: np.exp(-(np.abs(x - z) / WIDTHS).sum()),
-    ),
     "custom": (pair_kernel(cauchy, scale=1.7), lambda x, z: 1 / (1 + (x - z) @ (x - z) / 1.7)),
     "composed": (
         0.5 * RBF(sigma=0.8) + Linear() ** 2 * Laplacian(gamma=0.4),

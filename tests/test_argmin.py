@@ -29,14 +29,21 @@ PLAIN = "FAST_COMPILE"
 )
 def test_gradients_are_those_of_central_differences(machine, kernel):
     gradients, report = Gradients(machine, kernel), Report()
-    for seed in range(5):
+    for seed in range(3):
         gradients.compare(np.random.default_rng([seed, 2]), report)
     assert not report.broken
-    assert report.compared >= 2 * len(gradients.names), report
+    assert report.compared >= len(gradients.names), report
 
 
-@pytest.mark.parametrize(("machine", "kernel"), [("csvc", "rbf"), ("svr", "rbf")])
-@pytest.mark.parametrize("mode", ["NUMBA", "JAX"])
+@pytest.mark.parametrize(
+    ("machine", "kernel", "mode"),
+    [
+        ("csvc", "rbf", "NUMBA"),
+        ("svr", "rbf", "JAX"),
+        pytest.param("svr", "rbf", "NUMBA", marks=pytest.mark.slow),
+        pytest.param("csvc", "rbf", "JAX", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:Skipping .* as JAX tracing would remove it")
 def test_backends_have_the_same_gradients(machine, kernel, mode):
     gradients, plain, report = Gradients(machine, kernel, mode), Gradients(machine, kernel), Report()

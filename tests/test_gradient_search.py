@@ -113,7 +113,14 @@ def held_out_loss(estimator, over, kind, *, scoring=None, weights=None, loo=Fals
     return HeldOutLoss(space, points, y, weights, folds, criterion, FoldThreads(workers), memory=2**30, tol=tol)
 
 
-@pytest.mark.parametrize("name", CASES)
+# Cases that compile loops of their own for the gradients of a kernel.
+COMPILED = ("a sum", "a penalised", "a pair")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name.startswith(COMPILED) else name for name in CASES],
+)
 def test_the_gradient_is_that_of_differences(name):
     estimator, over, kind, options = CASES[name]
     loss = held_out_loss(estimator, over, kind, **options)

@@ -39,10 +39,14 @@ def differences(f, x, step=1e-6):
     return out
 
 
+# Numba compiles these graphs for a quarter of a minute.
+SLOW_NUMBA = pytest.param("NUMBA", marks=pytest.mark.slow)
+
+
 # ---- losses of scores
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [*(mode for mode in MODES if mode != "NUMBA"), SLOW_NUMBA])
 def test_losses_equal_loops_in_the_type_of_the_scores(mode):
     y = pt.lvector("y")
     for dtype, rtol in (("float64", 1e-13), ("float32", 1e-5)):

@@ -284,7 +284,7 @@ CHANNELS = {  # for each channel whether it is a product of matrices, a squared 
     **dict.fromkeys(FORMS, ("product",)),
     **dict.fromkeys(["rbf", "widths", "custom", "rational quadratic", "rbf by dot"], ("distance",)),
     **dict.fromkeys(
-        ["laplacian", "laplacian widths", "chi-squared", "weighted rbf", "weighted laplacian", "intersection"],
+        ["laplacian", "chi-squared", "weighted rbf", "weighted laplacian", "intersection"],
         ("other",),
     ),
     "composed": ("distance", "product", "other"),

@@ -77,7 +77,7 @@ def test_backends_and_types():
     np.testing.assert_allclose(values(model, Z.astype("float32")), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "rbf")) for kind in KINDS])
 def test_loops_in_both_types(kind):
     """More points than NumPy computes: float64 keeps the digits of near points far away, float32 of centred ones."""
     with_widths, plain = KINDS[kind]
