@@ -28,7 +28,7 @@ def argmin(objective: Objective, *, mode: Any = None, **options: Any) -> Callabl
     mode : str or Mode, optional
         The backend of the gradient's sums over pairs, "NUMBA" by default.
     **options : object
-        tol, max_iter, time_limit and warm_start of `symsvm.argmin`.
+        The options tol, max_iter, time_limit and warm_start of `symsvm.argmin`.
 
     Returns
     -------

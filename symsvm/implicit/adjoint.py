@@ -48,7 +48,7 @@ class GradientWarning(UserWarning):
 class Adjoint:
     """The adjoint of a solution, and what the gradient rests on.
 
-    Attributes
+    Parameters
     ----------
     u : array of shape (n,)
         The adjoint of the variables; 0 for variables at their bounds.
