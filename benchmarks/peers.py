@@ -321,16 +321,14 @@ def through_the_estimator(row):
 
 def on_all_cores(row):
     """Print the time of the solver on one core and on all (the parallel SMO of Wei and Ren, with working sets)."""
-    import numba
+    from symsvm._lib.threads import core_count, single_core
 
     work, _ = ours(row)
     work()
-    most = numba.get_num_threads()
-    times = []
-    for threads in (1, most):
-        numba.set_num_threads(threads)
-        times.append(timed(work)[0])
-    print(f"{row.name}: {times[0]:.3f} s on one core, {times[1]:.3f} s on {most}, {times[0] / times[1]:.2f} x")
+    with single_core():
+        one = timed(work)[0]
+    all_cores = timed(work)[0]
+    print(f"{row.name}: {one:.3f} s on one core, {all_cores:.3f} s on {core_count()}, {one / all_cores:.2f} x")
 
 
 def prediction():

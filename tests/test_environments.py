@@ -62,7 +62,6 @@ SETTINGS = {
     "one thread of BLAS": {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     "floatX=float32": {"PYTENSOR_FLAGS": "floatX=float32"},
     "optimised Python": {"PYTHONOPTIMIZE": "2"},
-    "the threads of Numba itself": {"NUMBA_THREADING_LAYER": "workqueue"},
 }
 
 
@@ -146,9 +145,8 @@ JOBLIB = PROCESSES.replace(
 )
 
 
-@pytest.mark.parametrize("layer", ["default", pytest.param("workqueue", marks=pytest.mark.slow)])
-def test_threads(layer, expected):
-    assert run(THREADS, NUMBA_THREADING_LAYER=layer) == {"digests": expected}
+def test_threads(expected):
+    assert run(THREADS) == {"digests": expected}
 
 
 @pytest.mark.parametrize("method", [pytest.param(m, marks=pytest.mark.slow) for m in ("fork", "spawn", "forkserver")])

@@ -48,9 +48,8 @@ print("parent", fit(1.0) == found)
 """
 
 
-@pytest.mark.parametrize("layer", ["default", "workqueue"])
-def test_processes_forked_after_a_fit_find_the_same(layer):
-    env = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+def test_processes_forked_after_a_fit_find_the_same():
+    env = {**os.environ, "NUMBA_NUM_THREADS": "2"}
     run = subprocess.run([sys.executable, "-c", AFTER_A_FIT], capture_output=True, text=True, env=env, timeout=300)
     assert run.returncode == 0, run.stderr
     lines = ["parent", "child", "grandchild", "pool", "child", "grandchild", "parent"]
@@ -174,20 +173,6 @@ over.set()
 def test_the_child_is_not_left_with_one_thread_for_blas():
     """In a process of its own, where nothing else changes the threads of BLAS."""
     subprocess.run([sys.executable, "-W", "ignore", "-c", BLAS], check=True)
-
-
-def test_threads_that_cannot_be_released_raise_a_sentence_before_a_loop_hangs(monkeypatch):
-    from symsvm.evaluation.symmetric_loops import mirror
-
-    def message():
-        with pytest.raises(RuntimeError) as caught:
-            mirror(np.zeros((4, 4)), 2, 4)
-        return str(caught.value)
-
-    monkeypatch.setattr(forks, "release_openmp_threads", lambda: False)
-    assert "Start processes with multiprocessing.get_context('spawn')" in in_child(message)
-    monkeypatch.undo()
-    mirror(np.zeros((4, 4)), 2, 4)  # the parent is as it was
 
 
 def test_jax_after_a_fork_raises_a_sentence_instead_of_a_hang():

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -20,10 +19,11 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 
 from symsvm import RBF, Laplacian, Linear, Polynomial, Sigmoid, pair_kernel
+from symsvm._lib import threads
 from symsvm.compiler.functions import function, resolve_mode
 from symsvm.compiler.lifting import lift, tile
 from symsvm.compiler.matvec import kernel_matvec
-from symsvm.compiler.ops import KernelMatvec, factor
+from symsvm.compiler.ops import KernelMatvec, factor, tile_loops
 from symsvm.evaluation import evaluator as oracles
 from symsvm.evaluation.cross_matrix import TiledCrossMatrix
 from symsvm.evaluation.evaluator import KernelEvaluator
@@ -413,7 +413,7 @@ def test_pairs(storage, monkeypatch):
     K = plain(RBF(0.8), A, B)
     for rows, columns in CHOICES.values():
         check_chosen(pairs, K, rows, columns)
-    check_bits(pairs)
+    check_bits(pairs, monkeypatch)
     for rows, columns in [([70], None), ([-1], None), (None, [600])]:
         with pytest.raises(IndexError, match="indices must be from 0 to"):
             pairs.block(rows, columns)
@@ -438,24 +438,16 @@ def check_chosen(pairs, K, rows, columns):
         np.testing.assert_allclose(out, 1 + value, rtol=1e-12, atol=1e-12)
 
 
-def check_bits(pairs):
+def check_bits(pairs, monkeypatch):
     """A row has the same bits in every call, whatever the other rows and the number of threads."""
     q = RNG.normal(size=(600, 2))
     block, product = pairs.block(), pairs.matvec(q)
-    threads = numba.get_num_threads()
-    try:
-        for count, rows in [
-            (1, np.arange(70)),
-            (threads, [4]),
-            (1, [69, 4, 4, 68, 0]),
-            (threads, np.arange(69, -1, -1)),
-        ]:
-            numba.set_num_threads(count)
-            for _ in range(2):
-                np.testing.assert_array_equal(pairs.block(rows), block[rows])
-                np.testing.assert_array_equal(pairs.matvec(q, rows), product[rows])
-    finally:
-        numba.set_num_threads(threads)
+    monkeypatch.setattr(tile_loops, "_SHORT", 0)
+    for cores, rows in [(1, np.arange(70)), (2, [4]), (1, [69, 4, 4, 68, 0]), (3, np.arange(69, -1, -1))]:
+        monkeypatch.setattr(threads._LOCAL, "cores", cores, raising=False)
+        for _ in range(2):
+            np.testing.assert_array_equal(pairs.block(rows), block[rows])
+            np.testing.assert_array_equal(pairs.matvec(q, rows), product[rows])
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.8), farthest, SPARSE_KERNELS["weights"]], ids=["rbf", "farthest", "weights"])

@@ -1,4 +1,4 @@
-"""BLAS: one thread, since its threads compete with Numba's and stall on small matrices; products row by row."""
+"""BLAS: one thread, since others compete with our loops and stall on small matrices; products row by row."""
 
 from __future__ import annotations
 

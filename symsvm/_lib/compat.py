@@ -11,7 +11,6 @@ does with `numba_mode` and `jax_mode`.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import importlib.metadata
@@ -49,11 +48,9 @@ __all__ = [
     "override_numba",
     "register_jax",
     "register_numba",
-    "release_openmp_threads",
     "renew_lock",
     "replace_base_compiledir",
     "replace_function_cache",
-    "restart_openmp_threads",
     "subscripts",
 ]
 
@@ -284,7 +281,7 @@ def replace_base_compiledir(directory: Path) -> None:
     vars(type(config))["base_compiledir"].val = directory
 
 
-# Numba's threads
+# Locks
 
 
 def numba_compiler_lock() -> Any:
@@ -297,41 +294,6 @@ def renew_lock(lock: Any) -> None:
     """Free an RLock in the child of a fork, unless its thread holds it: the threads of the parent are not there."""
     if not lock._is_owned():
         lock._at_fork_reinit()
-
-
-def release_openmp_threads() -> bool:
-    """Release the threads that GNU OpenMP keeps for this thread's parallel loops, and return whether none are left.
-
-    The next loop starts new ones.
-    """
-    module = _gnu_openmp()
-    if module is None:
-        return True
-    # Found through Numba's module, since a process may have several OpenMP libraries; GNU's has it from version 9 on.
-    release = getattr(ctypes.CDLL(module.__file__), "omp_pause_resource_all", None)
-    return release is not None and release(_OMP_PAUSE_SOFT) == 0
-
-
-def restart_openmp_threads() -> bool:
-    """Let Numba use GNU OpenMP in the child of a fork, and return whether it can.
-
-    Numba keeps the number of the process that launched the threads, and ends every child of that process that runs a
-    parallel loop. To launch them again makes the child the one that did.
-    """
-    module = _gnu_openmp()
-    launch = getattr(module, "launch_threads", None)  # the address of a function
-    if module is not None and launch is not None:
-        ctypes.CFUNCTYPE(None, ctypes.c_int)(launch)(sys.modules["numba"].config.NUMBA_NUM_THREADS)
-    return module is None or launch is not None
-
-
-# OpenMP's constant: release the threads, keep the settings.
-_OMP_PAUSE_SOFT = 1
-
-
-def _gnu_openmp() -> Any:
-    """Numba's module for OpenMP if it is in use and GNU's, else None. Other implementations survive a fork."""
-    return sys.modules.get("numba.np.ufunc.omppool") if sys.platform == "linux" else None
 
 
 # PyTensor on JAX

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,8 +24,6 @@ __all__ = ["GivenCrossMatrix", "GraphCrossMatrix", "NumpyCrossMatrix", "RowwiseC
 _TILE = 2**19
 # Rows of a tile of predictions.
 _ROWS = 64
-# Multiplications up to which one core is faster than several.
-_SHORT = 2**24
 
 
 def _of_shape(array: Array, shape: tuple[int, ...]) -> Array:
@@ -90,23 +86,14 @@ class TiledCrossMatrix:
         return chosen
 
     def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
-        from symsvm._lib.threads import exclusive, single_core  # Numba is loaded when it is first needed
-        from symsvm.compiler.ops.tiles import compile_tiles
+        from symsvm.compiler.ops.tile_loops import compile_tiles  # Numba is loaded when it is first needed
 
         if want not in self.loops:
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
-            tiles, _ = compile_tiles(form.epilogue, hs, *counts, want, self.storage)
-            self.loops[want] = exclusive(tiles)
-        with single_core() if len(rows) * len(columns) * self._cost < _SHORT else contextlib.nullcontext():
-            self.loops[want](rows, columns, *self.data, q, out)
-
-    @functools.cached_property
-    def _cost(self) -> float:
-        """The approximate multiplications of an entry: its features, and ten for the rest."""
-        entries = sum(np.size(array) for array in self.data if np.ndim(array))
-        return 10 + entries / (2 * max(1, *self.shape))
+            self.loops[want] = compile_tiles(form.epilogue, hs, *counts, want, self.storage)
+        self.loops[want](rows, columns, *self.data, q, out)
 
 
 class NumpyCrossMatrix(TiledCrossMatrix):

@@ -1,12 +1,25 @@
-"""Compiled loops over a symmetric matrix in memory: mirror it, gather blocks, multiply."""
+"""Compiled loops over a symmetric matrix in memory: mirror it, gather blocks, multiply.
+
+Each has a compiled part, for a range of the result, and a function that runs the parts on all cores if there is enough
+work for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import prange
 
 from symsvm._lib.code_cache import njit
-from symsvm._lib.threads import exclusive
+from symsvm._lib.threads import in_parts
+
+if TYPE_CHECKING:
+    from symsvm._lib.types import Array
 
 __all__ = ["add_rows", "gather", "gathered_product", "mirror", "mirror_columns", "sum_rows"]
+
+# Entries of a matrix that one core moves faster than several, and products that it adds faster.
+_FEW_MOVED, _FEW_ADDED = 2**18, 2**21
 
 
 @njit(cache=True, nogil=True)
@@ -19,56 +32,47 @@ def mirror_columns(K, low, high, first, last):
                 row[r] = K[r, c]
 
 
-@exclusive
-@njit(cache=True, parallel=True, nogil=True)
-def mirror(K, low, high):
+def mirror(K: Array, low: int, high: int) -> None:
     """K_ji = K_ij for the rows i from low to high and the columns j before low."""
-    if (high - low) * low < 2**20:  # too little work for threads
+    if (high - low) * low < 4 * _FEW_MOVED:
         mirror_columns(K, low, high, 0, low)
     else:
-        for t in prange((low + 63) // 64):
-            mirror_columns(K, low, high, t * 64, min(t * 64 + 64, low))
+        in_parts(lambda t, end: mirror_columns(K, low, high, t * 64, min(end * 64, low)), (low + 63) // 64)
 
 
 @njit(cache=True, nogil=True)
-def _gather_row(K, r, columns, target):
-    source = K[r]
-    for j in range(len(columns)):
-        c = columns[j]
-        target[j] = source[c] if c <= r else K[c, r]
+def _gather(K, rows, columns, out, first, last):
+    for i in range(first, last):
+        source, r, target = K[rows[i]], rows[i], out[i]
+        for j in range(len(columns)):
+            c = columns[j]
+            target[j] = source[c] if c <= r else K[c, r]
 
 
-@exclusive
-@njit(cache=True, parallel=True, nogil=True)
-def gather(K, rows, columns, out):
+def gather(K: Array, rows: Array, columns: Array, out: Array) -> None:
     """out_ij = K of the chosen rows and columns, of a symmetric K of which only the lower triangle is there."""
-    if len(rows) * len(columns) < 2**18:  # too little work for threads
-        for i in range(len(rows)):
-            _gather_row(K, rows[i], columns, out[i])
+    if len(rows) * len(columns) < _FEW_MOVED:
+        _gather(K, rows, columns, out, 0, len(rows))
     else:
-        for i in prange(len(rows)):
-            _gather_row(K, rows[i], columns, out[i])
+        in_parts(lambda first, last: _gather(K, rows, columns, out, first, last), len(rows))
 
 
 @njit(cache=True, nogil=True)
-def _gathered_dot(K, r, columns, q):
-    source, total = K[r], 0.0
-    for j in range(len(columns)):
-        c = columns[j]
-        total += (source[c] if c <= r else K[c, r]) * q[j]
-    return total
+def _gathered_product(K, rows, columns, q, out, first, last):
+    for i in range(first, last):
+        source, r, total = K[rows[i]], rows[i], 0.0
+        for j in range(len(columns)):
+            c = columns[j]
+            total += (source[c] if c <= r else K[c, r]) * q[j]
+        out[i] += total
 
 
-@exclusive
-@njit(cache=True, parallel=True, nogil=True)
-def gathered_product(K, rows, columns, q, out):
+def gathered_product(K: Array, rows: Array, columns: Array, q: Array, out: Array) -> None:
     """out_i += sum_j K_ij q_j over the chosen rows and columns, of such a K, summed in float64."""
-    if len(rows) * len(columns) < 2**18:
-        for i in range(len(rows)):
-            out[i] += _gathered_dot(K, rows[i], columns, q)
+    if len(rows) * len(columns) < _FEW_MOVED:
+        _gathered_product(K, rows, columns, q, out, 0, len(rows))
     else:
-        for i in prange(len(rows)):
-            out[i] += _gathered_dot(K, rows[i], columns, q)
+        in_parts(lambda first, last: _gathered_product(K, rows, columns, q, out, first, last), len(rows))
 
 
 @njit(cache=True, nogil=True)
@@ -86,14 +90,12 @@ def sum_rows(K, rows, q, out, low):
     out += total
 
 
-@exclusive
-@njit(cache=True, parallel=True, nogil=True)
-def add_rows(K, rows, q, out):
+def add_rows(K: Array, rows: Array, q: Array, out: Array) -> None:
     """out += sum_k q_k K[rows_k], the first entries of each row, summed in float64."""
-    parts = 1 if len(rows) * len(out) < 2**21 else (len(out) + 511) // 512
-    width = (len(out) + parts - 1) // parts
-    if parts == 1:
+    if len(rows) * len(out) < _FEW_ADDED:
         sum_rows(K, rows, q, out, 0)
     else:
-        for t in prange(parts):
-            sum_rows(K, rows, q, out[t * width : (t + 1) * width], t * width)
+        in_parts(
+            lambda t, end: sum_rows(K, rows, q, out[t * 512 : end * 512], t * 512),
+            (len(out) + 511) // 512,
+        )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -25,11 +24,9 @@ from pytensor.tensor.subtensor import Subtensor
 from symsvm._lib.compat import compile_source, numba_njit, override_numba, register_numba, subscripts
 from symsvm.compiler.ops.kernel_ops import SHAPE_ERROR, KernelFeatures, KernelGram, KernelMatvec
 from symsvm.compiler.ops.squared_distances import FeatureMoments, SquaredDistances
-from symsvm.compiler.ops.tiles import compile_tiles, parameter_names
+from symsvm.compiler.ops.tile_loops import TileLoops, compile_tiles, run_tiles
+from symsvm.compiler.ops.tiles import parameter_names
 from symsvm.objectives.polytope import PolytopeProjection, nearest_point
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "compile_op",
@@ -51,8 +48,8 @@ _ALLOCATE = {
 }
 
 
-def compile_op(op: KernelGram | KernelMatvec | KernelFeatures) -> tuple[Callable[..., None], str]:
-    """Return the compiled loops of an Op, and their key."""
+def compile_op(op: KernelGram | KernelMatvec | KernelFeatures) -> TileLoops:
+    """Return the compiled loops of an Op."""
     return compile_tiles(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, op.result, op.storage, op.f)
 
 
@@ -73,9 +70,7 @@ def _shape_conditions(op, names):
 @register_numba(KernelFeatures, KernelGram, KernelMatvec)
 def numba_funcify_pairs(op, node, **kwargs):
     """Convert an Op of `kernel_ops`: check the shapes, allocate, make arrays contiguous, and run the loops."""
-    # Start Numba's threads: code that is loaded from the cache runs the loops without starting them.
-    numba.get_num_threads()
-    tiles, key = compile_op(op)
+    key = compile_op(op).key
     weights = [len(h.inputs) - 2 for h in op.hs]
     names = parameter_names(op.storage, weights, op.n_rows, op.n_columns, op.n_numbers)
     vector = op.result == "matvec" and node.inputs[-1].ndim == 1
@@ -90,9 +85,12 @@ def numba_funcify_pairs(op, node, **kwargs):
     given, p = ("given.copy().reshape((n, 1))", "1") if vector else ("given", "given.shape[1]")
     c = op.f[0] if op.result == "features" else ""
     lines += [line.format(q=given, p=p, c=c) for line in _ALLOCATE[op.result]]
-    lines += [f"tiles(np.arange(m), np.arange(n), {', '.join(args)}, q, out)"]
+    lines += [f"rows, columns, data = np.arange(m), np.arange(n), ({', '.join(args)},)"]
+    # In Python, which divides the work among the cores.
+    lines += ["with objmode():", f"    run_tiles({key!r}, rows, columns, *data, q, out)"]
     lines += [f"return out{'[:, 0].copy()' if vector else ''}.astype(dtype)"]
-    scope = {"np": np, "tiles": tiles, "dtype": numba.from_dtype(np.dtype(op.dtype)), "__name__": __name__}
+    dtype = numba.from_dtype(np.dtype(op.dtype))
+    scope = {"np": np, "objmode": numba.objmode, "run_tiles": run_tiles, "dtype": dtype, "__name__": __name__}
     source = "\n    ".join(lines) + "\n"
     pairs = compile_source(source, "pairs", scope)
     return numba_njit(pairs), hashlib.sha256((source + key).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""The loops that evaluate a `KernelForm`, generated as source and compiled by Numba.
+"""The source of the loops that evaluate a `KernelForm`.
 
     for a group of columns, packed into panels:
-        for a chunk of rows i (in parallel):
+        for a chunk of rows i:
             for a panel of columns j:
                 s_ij = sum_k h(a_ik, b_jk, w_k)       four rows, four features at a time; the panel stays in the cache
                 K_ij = e(s_ij, ..., u_i, v_j, theta)  in place
@@ -15,104 +15,34 @@ on the other rows or on the number of threads, bit for bit.
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import inspect
 import math
-import sys
 import textwrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 
-from symsvm._lib.code_cache import njit
-from symsvm._lib.compat import compile_source
 from symsvm.compiler.ops import sparse_distances, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
 from symsvm.compiler.ops.squared_distances import CANCELLATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from symsvm.compiler.ops.scalar_function import ScalarFunction
-
-__all__ = ["RESULTS", "TileSource", "compile_tiles", "loop_globals", "parameter_names"]
+__all__ = ["LOOP_OPTIONS", "RESULTS", "SEPARATOR", "TileSource", "loop_globals", "parameter_names"]
 
 RESULTS = ("block", "matvec", "features")
 
 # Between two functions of the source.
-_SEPARATOR = "\n# ---\n"
-# Columns of a panel, features of a panel, rows of a chunk, and rows of a chunk with more features than a panel: a panel
-# and the sums of such a chunk fit a cache of 512 kB.
-_COLUMNS, _FEATURES, _ROWS, _WIDE_ROWS = 512, 128, 512, 128
-# The number of chunks that few rows are divided into, so that many cores have work.
-_CHUNKS = 16
-# Entries of a panel with all features of sparse points, and of all panels of a group together.
-_SPARSE_PANEL, _GROUP = 2**17, 2**22
+SEPARATOR = "\n# ---\n"
+# Features of a panel that are added up at a time.
+_FEATURES = 128
+# The first arguments of the loops: ranges of panels to pack and of chunks to run, the rows of a chunk, the columns of
+# the group, and those of a panel.
+_RANGES = ("panel", "last_panel", "chunk", "last_chunk", "step", "first", "last", "columns")
 
 # Fused multiply-add is allowed, other reordering is not; no exceptions, since they are branches.
-_LOOP_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
-
-
-def compile_tiles(
-    epilogue: ScalarFunction,
-    hs: Sequence[ScalarFunction],
-    n_rows: int,
-    n_columns: int,
-    n_numbers: int,
-    result: Literal["block", "matvec", "features"],
-    storage: Sequence[tuple[str, str]] | None = None,
-    f: tuple[int, ScalarFunction] | None = None,
-) -> tuple[Callable[..., None], str]:
-    """Return the compiled function of (rows, ids, the data, q, out), and the key under which it is cached.
-
-    Parameters
-    ----------
-    epilogue, hs : ScalarFunction, sequence of ScalarFunction
-        The function e and those of the channels.
-    n_rows, n_columns, n_numbers : int
-        How many vectors u, vectors v and numbers theta the epilogue takes.
-    result : {"block", "matvec", "features"}
-        What is computed from K.
-    storage : sequence of (str, str), optional
-        For each channel how A and B are stored, "dense" (the default) or "csr".
-    f : tuple of (int, ScalarFunction), optional
-        For `features`, the index of a channel and the function of (a_ik, b_jk, w_k).
-
-    Returns
-    -------
-    tuple of (callable, str)
-        The function and the key.
-    """
-    storage = (("dense", "dense"),) * len(hs) if storage is None else storage
-    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, result, tuple(storage), f)
-
-
-@functools.cache
-def _compile(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
-    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f).text()
-    key = hashlib.sha256((source + _HELPER_SOURCE).encode()).hexdigest()
-    scope = loop_globals(epilogue.dtype)
-    # Inner functions first: each is compiled into the loop that calls it.
-    parts = source.split(_SEPARATOR)
-    for part in parts[:-1]:
-        function = compile_source(part, _function_name(part), dict(scope))
-        scope[_function_name(part)] = numba.njit(function, **_LOOP_OPTIONS)
-    function = compile_source(parts[-1], "tiles", scope, f"symsvm_{key}")
-    return njit(function, cache=True, parallel=True, nogil=True, **_LOOP_OPTIONS), key
-
-
-# The compiled code depends on the helpers below and in vector_math too, so that their source is part of the key.
-_HELPER_SOURCE = (
-    "".join(inspect.getsource(module) for module in (sys.modules[__name__], vector_math, sparse_distances))
-    + repr(CANCELLATION)
-    + numba.__version__
-)
-
-
-def _function_name(source):
-    return source.partition("def ")[2].partition("(")[0]
+LOOP_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
 
 
 def loop_globals(dtype: str) -> dict[str, object]:
@@ -122,7 +52,6 @@ def loop_globals(dtype: str) -> dict[str, object]:
     return {
         "__name__": __name__,  # the module in which Numba's cache looks up globals
         "np": np,
-        "prange": numba.prange,
         "number": np.dtype(dtype).type,
         "inf": np.inf,
         "nan": np.nan,
@@ -142,7 +71,7 @@ def loop_globals(dtype: str) -> dict[str, object]:
     }
 
 
-@numba.njit(**_LOOP_OPTIONS)
+@numba.njit(**LOOP_OPTIONS)
 def _square(x):
     return x * x
 
@@ -156,7 +85,7 @@ def _dot(a, b, n):
     return total
 
 
-@numba.njit(**_LOOP_OPTIONS)
+@numba.njit(**LOOP_OPTIONS)
 def _pack(B, ids, first, panel):
     """Copy the rows `ids` of B, from index `first` on, into a panel (d, columns)."""
     n, d = min(panel.shape[1], ids.shape[0] - first), B.shape[1]
@@ -168,7 +97,7 @@ def _pack(B, ids, first, panel):
                     panel[k, j] = row[k]
 
 
-@numba.njit(**_LOOP_OPTIONS)
+@numba.njit(**LOOP_OPTIONS)
 def _pack_csr(x, k, start, ids, first, panel):
     """Copy the rows `ids` of a CSR matrix, from index `first` on, into a panel (d, columns)."""
     panel[:, :] = 0
@@ -178,7 +107,7 @@ def _pack_csr(x, k, start, ids, first, panel):
             panel[k[e], j] += x[e]
 
 
-@numba.njit(**_LOOP_OPTIONS)
+@numba.njit(**LOOP_OPTIONS)
 def _unpack_csr(x, k, start, i, row):
     """Copy the row i of a CSR matrix into a dense row."""
     row[:] = 0
@@ -215,7 +144,7 @@ class _Lines:
 
 
 class TileSource:
-    """The source of the loops of one Op; see `compile_tiles` for the parameters."""
+    """The source of the loops of one Op; see `tile_loops.compile_tiles` for the parameters."""
 
     def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
         self.epilogue, self.hs, self.result, self.storage, self.f = epilogue, hs, result, storage, f
@@ -230,7 +159,7 @@ class TileSource:
         parts = [part for c in range(len(self.hs)) for part in self._channel(c)]
         if self.f is not None:
             parts += [self._scalar("f", self.f[1])]
-        return _SEPARATOR.join([*parts, self._epilogue(), self._chunk(), self._tiles()])
+        return SEPARATOR.join([*parts, self._epilogue(), self._chunk(), self._tiles()])
 
     def _w(self, c, index=""):
         return "".join(f", w{c}_{i}{index}" for i in range(self.weights[c]))
@@ -292,44 +221,27 @@ class TileSource:
         yield "\n".join(lines) + "\n"
 
     @property
-    def _packed(self):  # the arrays that `tiles` makes of the columns for `chunk`
-        names = [f"{name}{c}" for c in range(len(self.storage)) for name in ("packed", "norms")]
-        return names + [f"ones{c}" for c in self._unweighted]
-
-    @property
-    def _unweighted(self):  # channels of distances without weights, whose loops take ones
-        return [c for c in range(len(self.storage)) if self.is_distance[c] and not self.weights[c]]
-
-    @property
-    def _names(self):
+    def names(self):
+        """The names of the data arguments."""
         return parameter_names(self.storage, self.weights, self.n_rows, self.n_columns, self.n_numbers)
 
+    def packed_names(self):
+        """Return the names of the arrays that hold a group of columns: panels, and for distances their norms and ones.
+
+        The ones are weights, of channels that have none.
+        """
+        names = []
+        for c, is_distance in enumerate(self.is_distance):
+            names += [f"packed{c}"] + [f"norms{c}"] * is_distance
+            names += [f"ones{c}"] * (is_distance and not self.weights[c])
+        return names
+
     def _tiles(self):
-        """Return the outer loops, over groups of columns and, in parallel, chunks of rows."""
-        sparse = [f"d{c}" for c, storage in enumerate(self.storage) if "csr" in storage]
-        out = _Lines(f"def tiles(rows, ids, {', '.join(self._names)}, q, out):")
+        """Return the outer loops: pack some panels of a group of columns, run some chunks of rows over the group."""
+        data = ", ".join(["rows", "ids", *self.names, "q", "out", *self.packed_names()])
+        out = _Lines(f"def tiles({', '.join(_RANGES)}, {data}):")
         add = out.add
-        add("m, n = rows.shape[0], ids.shape[0]")
-        for c in range(len(self.storage)):
-            if self._is_dense(c):
-                add(f"d{c} = A{c}.shape[1]")
-        wide = " or ".join([f"d{c} > {_FEATURES}" for c in range(len(self.storage)) if self._is_dense(c)] or ["False"])
-        add(f"most = {_WIDE_ROWS} if {wide} else {_ROWS}")
-        add(f"step = min(most, max(4, 4 * ((m + {4 * _CHUNKS - 1}) // {4 * _CHUNKS})))")
-        # Where one side is sparse, a panel has all features; else only as many as fit the cache.
-        columns = f"max(8, min({_COLUMNS}, {_SPARSE_PANEL} // max(1, {', '.join(sparse)})))" if sparse else _COLUMNS
-        add(f"columns = {columns}")
-        width = " + ".join(f"d{c}" for c in range(len(self.storage))) or "1"
-        add(f"panels = max(1, min((n + columns - 1) // columns, {_GROUP} // max(1, columns * ({width}))))")
-        for c in range(len(self.storage)):
-            add(f"packed{c} = np.empty((panels, d{c}, columns), number)")
-            add(f"norms{c} = np.empty((panels if {self.is_distance[c]} else 0, columns), number)")
-        for c in self._unweighted:
-            add(f"ones{c} = np.ones(d{c}, number)")
-        add("for first in range(0, n, panels * columns):")
-        out.depth += 1
-        add("last = min(n, first + panels * columns)")
-        add("for t in prange((last - first + columns - 1) // columns):")
+        add("for t in range(panel, last_panel):")
         for c, (_, right) in enumerate(self.storage):
             B = f"B{c}" if right == "dense" else f"B{c}_x, B{c}_k, B{c}_start"
             pack = "pack" if right == "dense" else "pack_csr"
@@ -337,18 +249,15 @@ class TileSource:
             if self.is_distance[c]:
                 weights = self._distance_weights(c)
                 add(f"    column_norms({B}, ids, first + t * columns, packed{c}[t], {weights}, norms{c}[t])")
-        packed = self._packed
-        args = ", ".join(["rows", "ids", *self._names, "q", "out", *packed])
-        add("for t in prange((m + step - 1) // step):")
-        add(f"    chunk(t * step, min(m, t * step + step), first, last, columns, {args})")
+        add("for t in range(chunk, last_chunk):")
+        add("    low = t * step")
+        add(f"    run_chunk(low, min(rows.shape[0], low + step), first, last, columns, {data})")
         return str(out)
 
     def _chunk(self):
         """Return the loops over the panels of a group and over the rows of one chunk."""
-        packed = ", ".join(self._packed)
-        out = _Lines(
-            f"def chunk(low, high, first, last, columns, rows, ids, {', '.join([*self._names, 'q', 'out'])}, {packed}):"
-        )
+        data = ", ".join(["rows", "ids", *self.names, "q", "out", *self.packed_names()])
+        out = _Lines(f"def run_chunk(low, high, first, last, columns, {data}):")
         add = out.add
         add("result = np.empty(columns, number)")
         for c, (left, _) in enumerate(self.storage):
