@@ -28,7 +28,7 @@ from symsvm import (
 )
 from symsvm.compiler import functions
 from symsvm.compiler.functions import function
-from symsvm.compiler.ops import tiles
+from symsvm.compiler.ops import tile_loops
 from symsvm.compiler.ops.squared_distances import FeatureMoments, feature_moments
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.files import ModelFileError
@@ -199,7 +199,7 @@ def test_other_widths_compile_nothing():
             program.run(max_iter=3)
 
     def compiled():
-        return len(functions._COMPILED), tiles._compile.cache_info().misses
+        return len(functions._COMPILED), tile_loops._compile.cache_info().misses
 
     work(S)
     before = compiled()

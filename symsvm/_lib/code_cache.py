@@ -47,6 +47,7 @@ def njit(*args: Any, **options: Any) -> Any:
     """
     import numba
 
+    options.setdefault("no_cfunc_wrapper", True)
     if len(args) == 1 and callable(args[0]):
         with safe_caches():
             return numba.njit(*args, **options)

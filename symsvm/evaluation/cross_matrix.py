@@ -88,12 +88,15 @@ class TiledCrossMatrix:
     def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         from symsvm.compiler.ops.tile_loops import compile_tiles  # Numba is loaded when it is first needed
 
-        if want not in self.loops:
+        if "tiles" not in self.loops:
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
-            self.loops[want] = compile_tiles(form.epilogue, hs, *counts, want, self.storage)
-        self.loops[want](rows, columns, *self.data, q, out)
+            self.loops["tiles"] = compile_tiles(form.epilogue, hs, *counts, self.storage)
+        if want == "block":
+            self.loops["tiles"].block(rows, columns, self.data, out)
+        else:
+            self.loops["tiles"].matvec(rows, columns, self.data, q, out)
 
 
 class NumpyCrossMatrix(TiledCrossMatrix):

@@ -4,7 +4,7 @@ For each machine c, with its own bounds, D and labels t:
 
     minimise 1/2 q.(K + D) q - t.q    subject to    lower <= q <= upper,    sum q = 0
 
-by the loops of `Decomposition` on the whole of K in float64 (`descend`), then by Newton's steps on the free variables.
+by steps of SMO on the whole of K in float64, with Newton's steps on the free variables between and after them.
 A machine of a hundred points takes a fraction of a millisecond; the general solver takes two to set up and to certify
 it. What does not reach tol here is left to the general solver, and so is each adjoint system that a Cholesky factor
 does not determine.
@@ -18,9 +18,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from symsvm._lib.code_cache import njit
-from symsvm.solvers.decomposition.small_newton import NONE, WHOLE, small_newton
-from symsvm.solvers.decomposition.smo import BLOCK
-from symsvm.solvers.decomposition.subproblem import descend
+from symsvm.solvers.decomposition.small_newton import CUT, NONE, WHOLE, small_newton
+from symsvm.solvers.decomposition.smo import BLOCK, smo
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
@@ -29,8 +28,8 @@ __all__ = ["adjoint_batch", "intercepts", "solve_batch"]
 
 # Rounds of steps and confirmation, Newton's steps in each, and the part of tol that steps aim at.
 _ROUNDS, _NEWTON_STEPS, _AIM = 4, 6, 0.5
-# Nanoseconds of steps in a round, by their usual time; and a violation that is rounding.
-_TIME, _ROUNDING = 2e8, 1e-14
+# Steps of SMO in a round, and before Newton's steps: so many for each variable. A violation that is rounding.
+_STEPS, _STEPS_EACH, _ROUNDING = 200_000, 2, 1e-14
 # A solution of a system that is larger than its right-hand side by this factor is not determined; see `solve_adjoint`.
 # The residual, relative to the right-hand side, above which it is no solution.
 _DETERMINED, _CONSISTENT = 1e11, 1e-9
@@ -50,6 +49,20 @@ def _measure(G, t, z, up, low, F):
     for i in range(len(t)):
         least, most = min(least, F[i] + up[i]), max(most, F[i] + low[i])
     return most - least
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def _descend(G, F, z, lower, upper, diagonal, up, low, floor, eps):
+    """Take steps until the violation is at most eps, or there were many."""
+    some, steps = _STEPS_EACH * len(z), 0
+    while steps < _STEPS:
+        taken = smo(G, F, z, lower, upper, diagonal, up, low, floor, eps, some, 0)
+        steps += taken
+        if taken < some:
+            break
+        for _ in range(_NEWTON_STEPS):
+            if small_newton(G, F, z, lower, upper, up[0], low[0], True) != CUT:
+                break
 
 
 @njit(cache=True, nogil=True)
@@ -76,7 +89,7 @@ def _solve_all(K, T, lower, upper, D, tol, q, violations):
             least_D = min(least_D, D[c, i])
         floor = max(1e-30, 1e-12 * scale, 2 * least_D)
         for _ in range(_ROUNDS):
-            descend(G, F, z, below, above, diagonal, up, low, floor, _AIM * tol, _TIME, True)
+            _descend(G, F, z, below, above, diagonal, up, low, floor, _AIM * tol)
             violation = _measure(G, T[c], z, up[0], low[0], F)
             for _ in range(_NEWTON_STEPS):
                 if not violation > _ROUNDING * (1 + scale):

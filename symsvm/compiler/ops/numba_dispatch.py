@@ -42,15 +42,15 @@ __all__ = [
 _OWN_SOURCE = inspect.getsource(sys.modules[__name__])
 
 _ALLOCATE = {
-    "block": ["out = np.empty((m, n), dtype)", "q = np.empty((0, 0), dtype)"],
+    "block": ["out = np.empty((m, n), dtype)"],
     "matvec": ["out = np.zeros((m, {p}), np.float64)", "q = np.ascontiguousarray({q}.T)"],
-    "features": ["out = np.zeros((m, A{c}.shape[1]), np.float64)", "q = np.empty((0, 0), dtype)"],
+    "features": ["out = np.zeros((m, A{c}.shape[1]), np.float64)"],
 }
 
 
 def compile_op(op: KernelGram | KernelMatvec | KernelFeatures) -> TileLoops:
     """Return the compiled loops of an Op."""
-    return compile_tiles(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, op.result, op.storage, op.f)
+    return compile_tiles(op.epilogue, op.hs, op.n_rows, op.n_columns, op.n_numbers, op.storage, op.f)
 
 
 def _shape_conditions(op, names):
@@ -87,7 +87,8 @@ def numba_funcify_pairs(op, node, **kwargs):
     lines += [line.format(q=given, p=p, c=c) for line in _ALLOCATE[op.result]]
     lines += [f"rows, columns, data = np.arange(m), np.arange(n), ({', '.join(args)},)"]
     # In Python, which divides the work among the cores.
-    lines += ["with objmode():", f"    run_tiles({key!r}, rows, columns, *data, q, out)"]
+    q = "q, " * (op.result == "matvec")
+    lines += ["with objmode():", f"    run_tiles({key!r}, {op.result!r}, rows, columns, data, {q}out)"]
     lines += [f"return out{'[:, 0].copy()' if vector else ''}.astype(dtype)"]
     dtype = numba.from_dtype(np.dtype(op.dtype))
     scope = {"np": np, "objmode": numba.objmode, "run_tiles": run_tiles, "dtype": dtype, "__name__": __name__}

@@ -5,19 +5,16 @@
 
 import numba
 
-__all__ = ["column_norms", "distances"]
+__all__ = ["distances"]
 
-_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
-
-
-@numba.njit(**_OPTIONS)
-def column_norms(x, k, start, ids, first, panel, w, norms):
-    """norms_j = |b_j|^2 for the rows `ids` of a CSR matrix from index `first` on, which are the columns of a panel."""
-    for j in range(min(panel.shape[1], ids.shape[0] - first)):
-        i, total = ids[first + j], panel.dtype.type(0)
-        for e in range(start[i], start[i + 1]):
-            total += x[e] * panel[k[e], j] * (w[k[e]] * w[k[e]])  # an entry that is there twice counts as their sum
-        norms[j] = total
+# Those of `tiles`.
+_OPTIONS = {
+    "fastmath": {"contract"},
+    "error_model": "numpy",
+    "boundscheck": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 @numba.njit(**_OPTIONS)

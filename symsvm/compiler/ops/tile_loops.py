@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -14,8 +14,9 @@ from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
 from symsvm._lib.threads import core_count, in_parts
 from symsvm.compiler.ops import sparse_distances, tiles, vector_math
+from symsvm.compiler.ops.panels import column_norms, pack, pack_csr
 from symsvm.compiler.ops.squared_distances import CANCELLATION
-from symsvm.compiler.ops.tiles import LOOP_OPTIONS, SEPARATOR, TileSource, loop_globals
+from symsvm.compiler.ops.tiles import FEATURES, INNER, SEPARATOR, TileSource, loop_globals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TileLoops", "compile_tiles", "run_tiles"]
 
-# Columns of a panel, rows of a chunk, and rows of a chunk with more features than `_WIDE`: a panel and the sums of such
-# a chunk fit a cache of 512 kB.
-_COLUMNS, _ROWS, _WIDE_ROWS, _WIDE = 512, 512, 128, 128
+# Columns of a panel, rows of a chunk, and rows of a chunk with more than `FEATURES`: a panel and the sums of such a
+# chunk fit a cache of 512 kB.
+_COLUMNS, _ROWS, _WIDE_ROWS = 512, 512, 128
 # The number of chunks that few rows are divided into, so that many cores have work.
 _CHUNKS = 16
 # Entries of a panel with all features of sparse points, and of all panels of a group together.
@@ -38,6 +39,8 @@ _SHORT = 2**24
 
 class TileLoops:
     """The loops of one Op, for any points.
+
+    `data` are the arrays and numbers of the points, in the order of `parameter_names`. Shapes are not checked.
 
     Parameters
     ----------
@@ -51,59 +54,80 @@ class TileLoops:
 
     def __init__(self, source: TileSource, part: Callable[..., None], key: str):
         self.source, self.part, self.key = source, part, key
-        self._position = {name: k for k, name in enumerate(source.names)}
+        self._dtype, self._position = source.epilogue.dtype, {name: k for k, name in enumerate(source.names)}
+        self._no_product, self._no_block = np.empty((0, 0), self._dtype), np.empty((0, 0), self._dtype)
+        self._no_total = np.empty((0, 0))
 
-    def __call__(self, rows: Array, ids: Array, *more: Any) -> None:
-        """Evaluate K of the chosen rows and columns: `more` are the data, q and out. Shapes are not checked."""
-        data, m, n = more[:-2], len(rows), len(ids)
-        widths = [self._width(c, data) for c in range(len(self.source.storage))]
-        is_wide = any(d > _WIDE and self._is_dense(c) for c, d in enumerate(widths))
-        sparse = [d for c, d in enumerate(widths) if not self._is_dense(c)]
+    def block(self, rows: Array, columns: Array, data: Sequence[Any], out: Array) -> None:
+        """out_ij = K_ij of the chosen rows and columns."""
+        self._run(rows, columns, data, (self._no_product, out, self._no_total))
+
+    def matvec(self, rows: Array, columns: Array, data: Sequence[Any], q: Array, out: Array) -> None:
+        """out_ir += sum_j K_ij q_rj over the chosen columns, in float64."""
+        self._run(rows, columns, data, (q, self._no_block, out))
+
+    def features(self, rows: Array, columns: Array, data: Sequence[Any], out: Array) -> None:
+        """out_ik += sum_j K_ij f(a_ik, b_jk) over the chosen columns, in float64, of loops that have an f."""
+        self._run(rows, columns, data, (self._no_product, self._no_block, out))
+
+    def _run(self, rows, ids, data, wanted):
+        m, n, channels = len(rows), len(ids), range(len(self.source.storage))
+        widths = [self._width(c, data) for c in channels]
+        is_wide = any(d > FEATURES and self.source.is_dense(c) for c, d in enumerate(widths))
+        sparse = [d for c, d in enumerate(widths) if not self.source.is_dense(c)]
         step = min(_WIDE_ROWS if is_wide else _ROWS, max(4, 4 * -(-m // (4 * _CHUNKS))))
         # Where one side is sparse, a panel has all features; else only as many as fit the cache.
         columns = max(8, min(_COLUMNS, _SPARSE_PANEL // max(1, *sparse))) if sparse else _COLUMNS
         panels = max(1, min(-(-n // columns), _GROUP // max(1, columns * sum(widths))))
-        packed = self._packed(widths, panels, columns)
+        packed = [self._packed(c, data, d, panels, columns) for c, d in enumerate(widths)]
+        shared = [array for arrays in packed for array in arrays]
         alone = core_count() == 1 or m * n * self._cost(widths, data) < _SHORT
+        in_turn = (lambda work, count: work(0, count)) if alone else in_parts
         for first in range(0, n, panels * columns):
             last = min(n, first + panels * columns)
-            shared = (step, first, last, columns, rows, ids, *more, *packed)
-            self._run(-(-(last - first) // columns), -(-m // step), shared, alone)
+            sizes = step, first, last, columns
 
-    def _run(self, panels, chunks, shared, alone):
-        """Pack the panels of a group, then run the chunks: in one call, or both in parts."""
-        if alone:
-            self.part(0, panels, 0, chunks, *shared)
-        else:
-            in_parts(lambda first, last: self.part(first, last, 0, 0, *shared), panels)
-            in_parts(lambda first, last: self.part(0, 0, first, last, *shared), chunks)
+            def pack(low, high, first=first):
+                for c in channels:
+                    self._pack(c, data, ids, first, low, high, packed[c])
 
-    def _is_dense(self, c):
-        return self.source.storage[c] == ("dense", "dense")
+            def run(low, high, sizes=sizes):
+                self.part(low, high, *sizes, rows, ids, *data, *wanted, *shared)
+
+            in_turn(pack, -(-(last - first) // columns))
+            in_turn(run, -(-m // step))
+
+    def _data(self, data, side, c):
+        """The arrays of one side of a channel."""
+        names = [side + str(c)] if f"{side}{c}" in self._position else [f"{side}{c}_{part}" for part in _CSR]
+        return [data[self._position[name]] for name in names]
 
     def _width(self, c, data):
         """The number of features of a channel."""
-        return data[self._position[f"A{c}"]].shape[1] if self._is_dense(c) else int(data[self._position[f"d{c}"]])
+        return self._data(data, "A", c)[0].shape[1] if self.source.is_dense(c) else int(data[self._position[f"d{c}"]])
 
-    def _packed(self, widths, panels, columns):
-        """Empty panels for a group of columns, in the order of `TileSource.packed_names`."""
-        dtype, arrays = self.source.epilogue.dtype, []
-        for c, d in enumerate(widths):
-            arrays.append(np.empty((panels, d, columns), dtype))
-            if self.source.is_distance[c]:
-                arrays.append(np.empty((panels, columns), dtype))
-                arrays += [] if self.source.weights[c] else [np.ones(d, dtype)]
+    def _packed(self, c, data, d, panels, columns):
+        """Empty panels for a group of columns of a channel; for distances their norms and, without weights, ones."""
+        arrays = [np.empty((panels, d, columns), self._dtype)]
+        if self.source.is_distance[c]:
+            arrays += [np.empty((panels, columns), self._dtype)]
+            arrays += [] if self.source.weights[c] else [np.ones(d, self._dtype)]
         return arrays
+
+    def _pack(self, c, data, ids, first, low, high, packed):
+        """Fill some of the panels."""
+        B, right = self._data(data, "B", c), self.source.storage[c][1]
+        (pack if right == "dense" else pack_csr)(*B, ids, first, low, high, packed[0])
+        if self.source.is_distance[c]:
+            w = data[self._position[f"w{c}_0"]] if self.source.weights[c] else packed[2]
+            column_norms(*B, ids, first, low, high, packed[0], w, packed[1])
 
     def _cost(self, widths, data):
         """The approximate multiplications of an entry: its features, and ten for the rest."""
         cost = 10.0
         for c, d in enumerate(widths):
-            if self.source.storage[c][0] == "csr":
-                x, start = (data[self._position[f"A{c}_{name}"]] for name in ("x", "start"))
-                cost += len(x) / max(1, len(start) - 1)
-            else:
-                cost += d
+            left = self._data(data, "A", c)
+            cost += d if len(left) == 1 else len(left[0]) / max(1, len(left[2]) - 1)
         return cost
 
 
@@ -113,7 +137,6 @@ def compile_tiles(
     n_rows: int,
     n_columns: int,
     n_numbers: int,
-    result: Literal["block", "matvec", "features"],
     storage: Sequence[tuple[str, str]] | None = None,
     f: tuple[int, ScalarFunction] | None = None,
 ) -> TileLoops:
@@ -125,12 +148,10 @@ def compile_tiles(
         The function e and those of the channels.
     n_rows, n_columns, n_numbers : int
         How many vectors u, vectors v and numbers theta the epilogue takes.
-    result : {"block", "matvec", "features"}
-        What is computed from K.
     storage : sequence of (str, str), optional
         For each channel how A and B are stored, "dense" (the default) or "csr".
     f : tuple of (int, ScalarFunction), optional
-        For `features`, the index of a channel and the function of (a_ik, b_jk, w_k).
+        For `TileLoops.features`, the index of a channel and the function of (a_ik, b_jk, w_k).
 
     Returns
     -------
@@ -138,12 +159,12 @@ def compile_tiles(
         The loops, which are compiled when they are first called.
     """
     storage = (("dense", "dense"),) * len(hs) if storage is None else storage
-    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, result, tuple(storage), f)
+    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, tuple(storage), f)
 
 
 @functools.cache
-def _compile(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
-    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f)
+def _compile(epilogue, hs, n_rows, n_columns, n_numbers, storage, f):
+    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, storage, f)
     text = source.text()
     key = hashlib.sha256((text + _HELPER_SOURCE).encode()).hexdigest()
     scope = loop_globals(epilogue.dtype)
@@ -151,18 +172,21 @@ def _compile(epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
     parts = text.split(SEPARATOR)
     for part in parts[:-1]:
         function = compile_source(part, _function_name(part), dict(scope))
-        scope[_function_name(part)] = numba.njit(function, **LOOP_OPTIONS)
+        scope[_function_name(part)] = numba.njit(function, **INNER)
+    options = {**INNER, "no_cpython_wrapper": False}
     function = compile_source(parts[-1], "tiles", scope, f"symsvm_{key}")
-    _LOOPS[key] = TileLoops(source, njit(function, cache=True, nogil=True, **LOOP_OPTIONS), key)
+    _LOOPS[key] = TileLoops(source, njit(function, cache=True, nogil=True, **options), key)
     return _LOOPS[key]
 
 
-def run_tiles(key: str, *args: Any) -> None:
-    """Call loops by their key, from compiled code, which cannot hold the object."""
-    _LOOPS[key](*args)
+def run_tiles(key: str, want: str, *args: Any) -> None:
+    """Call a method of the loops with this key, from compiled code, which cannot hold the object."""
+    getattr(_LOOPS[key], want)(*args)
 
 
 _LOOPS: dict[str, TileLoops] = {}
+# The arrays of a CSR matrix: entries, their columns, and where rows start.
+_CSR = ("x", "k", "start")
 
 
 # The compiled code depends on the helpers in these modules too, so that their source is part of the key.

@@ -1,16 +1,15 @@
 """The source of the loops that evaluate a `KernelForm`.
 
-    for a group of columns, packed into panels:
+    for a group of columns, packed into `panels`:
         for a chunk of rows i:
             for a panel of columns j:
                 s_ij = sum_k h(a_ik, b_jk, w_k)       four rows, four features at a time; the panel stays in the cache
                 K_ij = e(s_ij, ..., u_i, v_j, theta)  in place
-                add or store the result of K_ij       K_ij itself is then discarded
+                add or store what is wanted of K_ij   K_ij itself is then discarded
 
-The result is one of `RESULTS`: `block` stores K_ij; `matvec` adds K_ij q_jr to out_ir; `features` adds
-K_ij f(a_ik, b_jk) to out_ik. A panel stores its columns side by side, (d, columns), so that every inner loop reads
-consecutive entries and is vectorised. Sums over columns are accumulated in float64. The result of a row does not depend
-on the other rows or on the number of threads, bit for bit.
+Wanted is K_ij in `block`, K_ij q_jr added to `total_ir`, or, if there is an f, K_ij f(a_ik, b_jk) added to `total_ik`.
+Every inner loop reads consecutive entries of a panel and is vectorised. Sums over columns are accumulated in float64.
+The result of a row does not depend on the other rows or on the number of threads, bit for bit.
 """
 
 from __future__ import annotations
@@ -29,20 +28,24 @@ from symsvm.compiler.ops.squared_distances import CANCELLATION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LOOP_OPTIONS", "RESULTS", "SEPARATOR", "TileSource", "loop_globals", "parameter_names"]
-
-RESULTS = ("block", "matvec", "features")
+__all__ = ["FEATURES", "INNER", "SEPARATOR", "TileSource", "loop_globals", "parameter_names"]
 
 # Between two functions of the source.
 SEPARATOR = "\n# ---\n"
 # Features of a panel that are added up at a time.
-_FEATURES = 128
-# The first arguments of the loops: ranges of panels to pack and of chunks to run, the rows of a chunk, the columns of
-# the group, and those of a panel.
-_RANGES = ("panel", "last_panel", "chunk", "last_chunk", "step", "first", "last", "columns")
+FEATURES = 128
+# The first arguments of the loops: a range of chunks, the rows of a chunk, the columns of the group, those of a panel.
+_RANGES = ("chunk", "last_chunk", "step", "first", "last", "columns")
 
-# Fused multiply-add is allowed, other reordering is not; no exceptions, since they are branches.
-LOOP_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
+# Of functions that only compiled code calls. Fused multiply-add is allowed, other reordering is not; no exceptions,
+# since they are branches.
+INNER = {
+    "fastmath": {"contract"},
+    "error_model": "numpy",
+    "boundscheck": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def loop_globals(dtype: str) -> dict[str, object]:
@@ -59,10 +62,8 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "floor": np.floor,
         "square": _square,
         "dot": _dot,
-        "pack": _pack,
-        "pack_csr": _pack_csr,
+        "clear": _clear,
         "unpack_csr": _unpack_csr,
-        "column_norms": sparse_distances.column_norms,
         "distances": sparse_distances.distances,
         "cancellation": np.dtype(dtype).type(CANCELLATION[dtype]),
         **{name: getattr(np, name) for name in DTYPES},
@@ -71,12 +72,12 @@ def loop_globals(dtype: str) -> dict[str, object]:
     }
 
 
-@numba.njit(**LOOP_OPTIONS)
+@numba.njit(**INNER)
 def _square(x):
     return x * x
 
 
-@numba.njit(fastmath={"contract", "reassoc"}, error_model="numpy")
+@numba.njit(**{**INNER, "fastmath": {"contract", "reassoc"}})
 def _dot(a, b, n):
     """Return sum_j a_j b_j, in any order, over at most the columns of a panel."""
     total = a.dtype.type(0)
@@ -85,32 +86,20 @@ def _dot(a, b, n):
     return total
 
 
-@numba.njit(**LOOP_OPTIONS)
-def _pack(B, ids, first, panel):
-    """Copy the rows `ids` of B, from index `first` on, into a panel (d, columns)."""
-    n, d = min(panel.shape[1], ids.shape[0] - first), B.shape[1]
-    for j0 in range(0, n, 16):  # blocks of whole cache lines
-        for k0 in range(0, d, 16):
-            for j in range(j0, min(j0 + 16, n)):
-                row = B[ids[first + j]]
-                for k in range(k0, min(k0 + 16, d)):
-                    panel[k, j] = row[k]
+@numba.njit(**INNER)
+def _clear(sums, rows, n):
+    """Set the first n entries of some rows to zero."""
+    for r in range(rows):
+        row = sums[r]
+        for j in range(n):
+            row[j] = 0
 
 
-@numba.njit(**LOOP_OPTIONS)
-def _pack_csr(x, k, start, ids, first, panel):
-    """Copy the rows `ids` of a CSR matrix, from index `first` on, into a panel (d, columns)."""
-    panel[:, :] = 0
-    for j in range(min(panel.shape[1], ids.shape[0] - first)):
-        i = ids[first + j]
-        for e in range(start[i], start[i + 1]):
-            panel[k[e], j] += x[e]
-
-
-@numba.njit(**LOOP_OPTIONS)
+@numba.njit(**INNER)
 def _unpack_csr(x, k, start, i, row):
     """Copy the row i of a CSR matrix into a dense row."""
-    row[:] = 0
+    for j in range(len(row)):
+        row[j] = 0
     for e in range(start[i], start[i + 1]):
         row[k[e]] += x[e]
 
@@ -146,8 +135,8 @@ class _Lines:
 class TileSource:
     """The source of the loops of one Op; see `tile_loops.compile_tiles` for the parameters."""
 
-    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, result, storage, f):
-        self.epilogue, self.hs, self.result, self.storage, self.f = epilogue, hs, result, storage, f
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage, f):
+        self.epilogue, self.hs, self.storage, self.f = epilogue, hs, storage, f
         self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
         self.weights = [len(h.inputs) - 2 for h in hs]
         # Differences of all features would be too many for sparse points: distances are computed from products.
@@ -159,7 +148,7 @@ class TileSource:
         parts = [part for c in range(len(self.hs)) for part in self._channel(c)]
         if self.f is not None:
             parts += [self._scalar("f", self.f[1])]
-        return SEPARATOR.join([*parts, self._epilogue(), self._chunk(), self._tiles()])
+        return SEPARATOR.join([*parts, self._epilogue(), self._tiles()])
 
     def _w(self, c, index=""):
         return "".join(f", w{c}_{i}{index}" for i in range(self.weights[c]))
@@ -237,123 +226,96 @@ class TileSource:
         return names
 
     def _tiles(self):
-        """Return the outer loops: pack some panels of a group of columns, run some chunks of rows over the group."""
-        data = ", ".join(["rows", "ids", *self.names, "q", "out", *self.packed_names()])
-        out = _Lines(f"def tiles({', '.join(_RANGES)}, {data}):")
-        add = out.add
-        add("for t in range(panel, last_panel):")
-        for c, (_, right) in enumerate(self.storage):
-            B = f"B{c}" if right == "dense" else f"B{c}_x, B{c}_k, B{c}_start"
-            pack = "pack" if right == "dense" else "pack_csr"
-            add(f"    {pack}({B}, ids, first + t * columns, packed{c}[t])")
-            if self.is_distance[c]:
-                weights = self._distance_weights(c)
-                add(f"    column_norms({B}, ids, first + t * columns, packed{c}[t], {weights}, norms{c}[t])")
-        add("for t in range(chunk, last_chunk):")
-        add("    low = t * step")
-        add(f"    run_chunk(low, min(rows.shape[0], low + step), first, last, columns, {data})")
-        return str(out)
-
-    def _chunk(self):
-        """Return the loops over the panels of a group and over the rows of one chunk."""
-        data = ", ".join(["rows", "ids", *self.names, "q", "out", *self.packed_names()])
-        out = _Lines(f"def run_chunk(low, high, first, last, columns, {data}):")
-        add = out.add
+        """Return the loops over chunks of rows and over the panels of a group of columns."""
+        data = ["rows", "ids", *self.names, "q", "block", "total", *self.packed_names()]
+        out = _Lines(f"def tiles({', '.join([*_RANGES, *data])}):")
+        add, channels = out.add, range(len(self.storage))
+        for c in channels:
+            if self.is_dense(c):
+                add(f"d{c} = A{c}.shape[1]")
+        # With more features than are added up at a time, those of all rows of a chunk are added before the next ones.
+        wide = " or ".join([f"d{c} > {FEATURES}" for c in channels if self.is_dense(c)] or ["False"])
+        add(f"height = step if {wide} else 4")
         add("result = np.empty(columns, number)")
         for c, (left, _) in enumerate(self.storage):
-            if self._is_dense(c):
-                add(f"d{c} = A{c}.shape[1]")
-            add(f"wide{c} = {self._is_dense(c)} and d{c} > {_FEATURES}")
-            add(f"sums{c} = np.empty((high - low + 4 if wide{c} else 4, columns), number)")
+            add(f"sums{c} = np.empty((height, columns), number)")
             if left == "csr" and not self.by_product[c]:
                 add(f"dense{c} = np.empty((4, d{c}), number)")
             if self.is_distance[c]:
                 add(f"dense{c}, seen{c} = np.zeros(d{c}, number), np.zeros(d{c} + 1, np.int64)")
         for i in range(self.n_columns):
             add(f"column{i} = np.empty(columns, number)")
-        add("for j0 in range(first, last, columns):")
-        out.depth = 2
+        add("for t in range(chunk, last_chunk):")
+        add("    high = min(rows.shape[0], (t + 1) * step)")
+        add("    for j0 in range(first, last, columns):")
+        out.depth = 3
         add("nj = min(columns, last - j0)")
         for i in range(self.n_columns):
             add("for j in range(nj):")
             add(f"    column{i}[j] = v{i}[ids[j0 + j]]")
-        for c in range(len(self.storage)):
+        for c in channels:
             add(f"panel{c} = packed{c}[(j0 - first) // columns]")
-            if self._is_dense(c):
-                add(f"if wide{c}:")
-                add(f"    sums{c}[:, :] = 0")
-                add(f"    for k0 in range(0, d{c}, {_FEATURES}):")
-                add("        for i in range(low, high, 4):")
-                add(f"            {self._add(c, 'i - low')}")
-        add("for i in range(low, high, 4):")
-        out.depth = 3
-        for c in range(len(self.storage)):
-            self._narrow(c, add)
-        add("for r in range(min(4, high - i)):")
+        add("for low in range(t * step, high, height):")
         out.depth = 4
-        add("row = rows[i + r]")
+        add("end = min(high, low + height)")
+        for c in channels:
+            self._sums(c, add)
+        add("for i in range(low, end):")
+        out.depth = 5
+        add("row = rows[i]")
         args = [
-            *(f"sums{c}[(i - low if wide{c} else 0) + r]" for c in range(len(self.storage))),
+            *(f"sums{c}[i - low]" for c in channels),
             *(f"u{i}[row]" for i in range(self.n_rows)),
             *(f"column{i}" for i in range(self.n_columns)),
             *(f"theta{i}" for i in range(self.n_numbers)),
         ]
         add(f"epilogue({', '.join(args)}, result, nj)")
-        self._store(add)
+        self._use(add)
         return str(out)
 
-    def _distance_weights(self, c):
-        return f"w{c}_0" if self.weights[c] else f"ones{c}"
-
-    def _is_dense(self, c):
+    def is_dense(self, c):
+        """Whether both sides of a channel are dense."""
         return self.storage[c] == ("dense", "dense")
 
-    def _add(self, c, slot):
-        """Return the call that adds a group of features, for four rows (the last row is repeated at the end)."""
-        quad = ", ".join(f"A{c}[rows[min(i + {r}, high - 1)]]" for r in range(4))
-        return f"add{c}({quad}, panel{c}[k0:], sums{c}[{slot}:], k0, min({_FEATURES}, d{c} - k0), nj{self._w(c)})"
-
-    def _narrow(self, c, add):
-        """Write the sums of a channel whose features fit one panel, for four rows."""
+    def _sums(self, c, add):
+        """Write the sums of a channel, for the rows from low to end; of four rows, the last one is repeated."""
         left, product = self.storage[c][0], self.by_product[c]
         if left == "csr" and product:
-            add("for r in range(min(4, high - i)):")
-            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i + r], panel{c}, sums{c}[r], nj{self._w(c)})")
+            add("for i in range(low, end):")
+            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i], panel{c}, sums{c}[i - low], nj{self._w(c)})")
             if self.is_distance[c]:
                 A, B = (f"({side}{c}_x, {side}{c}_k, {side}{c}_start)" for side in "AB")
-                data = f"{A}, rows[i + r], {B}, ids, j0, panel{c}, {self._distance_weights(c)}"
-                norms = f"norms{c}[(j0 - first) // columns], sums{c}[r], nj"
-                add(f"    distances({data}, {norms}, cancellation, dense{c}, seen{c})")
-        elif left == "csr":
-            add("for r in range(4):")
-            add(f"    unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, high - 1)], dense{c}[r])")
-            add(f"sums{c}[:, :] = 0")
-            quad = ", ".join(f"dense{c}[{r}]" for r in range(4))
-            add(f"for k0 in range(0, d{c}, {_FEATURES}):")
-            add(f"    add{c}({quad}, panel{c}[k0:], sums{c}, k0, min({_FEATURES}, d{c} - k0), nj{self._w(c)})")
-        else:
-            add(f"if not wide{c}:")
-            add(f"    sums{c}[:, :] = 0")
-            add(f"    for k0 in range(0, d{c}, {_FEATURES}):")
-            add(f"        {self._add(c, '0')}")
+                weights = f"w{c}_0" if self.weights[c] else f"ones{c}"
+                norms = f"norms{c}[(j0 - first) // columns], sums{c}[i - low], nj"
+                add(f"    distances({A}, rows[i], {B}, ids, j0, panel{c}, {weights}, {norms},")
+                add(f"        cancellation, dense{c}, seen{c})")
+            return
+        add(f"clear(sums{c}, height, nj)")
+        add(f"for k0 in range(0, d{c}, {FEATURES}):")
+        add("    for i in range(low, end, 4):")
+        if left == "csr":
+            add("        for r in range(4):")
+            add(f"            unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, end - 1)], dense{c}[r])")
+        four = [f"dense{c}[{r}]" if left == "csr" else f"A{c}[rows[min(i + {r}, end - 1)]]" for r in range(4)]
+        size = f"k0, min({FEATURES}, d{c} - k0), nj"
+        add(f"        add{c}({', '.join(four)}, panel{c}[k0:], sums{c}[i - low :], {size}{self._w(c)})")
 
-    def _store(self, add):
-        """Write the statements that add or store the result of one row and one panel."""
-        if self.result == "block":
-            add("target = out[i + r]")
-            add("for j in range(nj):")
-            add("    target[j0 + j] = result[j]")
-        elif self.result == "matvec":
+    def _use(self, add):
+        """Write the statements that add or store what is wanted of one row and one panel."""
+        if self.f is None:
+            add("if block.shape[0]:")
+            add("    target = block[i]")
+            add("    for j in range(nj):")
+            add("        target[j0 + j] = result[j]")
             add("for p in range(q.shape[0]):")
-            add("    out[i + r, p] += dot(result, q[p, j0:], nj)")
+            add("    total[i, p] += dot(result, q[p, j0:], nj)")
         else:
-            assert self.f is not None
             c = self.f[0]
             add(f"for k in range(d{c}):")
             add(f"    b = panel{c}[k]")
             add(f"    a = A{c}[row, k]")
-            add("    total = number(0)")
+            add("    product = number(0)")
             add("    for j in range(nj):")
             w = self._w(c, "[k]")
-            add(f"        total += result[j] * f(a, b[j]{w})")
-            add("    out[i + r, k] += total")
+            add(f"        product += result[j] * f(a, b[j]{w})")
+            add("    total[i, k] += product")

@@ -17,28 +17,32 @@ NONE, CUT, WHOLE = 0, 1, 2
 RIDGE = 1e-10
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+# Explicit loops: expressions of arrays and assignments to slices take seconds to compile.
+_INNER = {"cache": True, "error_model": "numpy", "no_cpython_wrapper": True}
+
+
+@njit(fastmath={"contract", "reassoc", "nsz"}, **_INNER)
 def _factor(A):
     """Overwrite the lower half of A with its Cholesky factor; return whether there is one."""
     for j in range(len(A)):
-        row, total = A[j, :j], A[j, j]
+        row, total = A[j], A[j, j]
         for k in range(j):
             total -= row[k] * row[k]
         if not total > 0:
             return False
         A[j, j] = np.sqrt(total)
         for i in range(j + 1, len(A)):
-            other, total = A[i, :j], A[i, j]
+            other, total = A[i], A[i, j]
             for k in range(j):
                 total -= row[k] * other[k]
             A[i, j] = total / A[j, j]
     return True
 
 
-@njit(cache=True, nogil=True)
-def _solved(L, right):
-    """x with L L' x = right, from the lower half of L."""
-    x, n = right.copy(), len(right)
+@njit(**_INNER)
+def _solve(L, x):
+    """Overwrite x with that of L L' x = x, from the lower half of L."""
+    n = len(x)
     for i in range(n):
         for k in range(i):
             x[i] -= L[i, k] * x[k]
@@ -47,27 +51,55 @@ def _solved(L, right):
         x[i] /= L[i, i]
         for k in range(i):
             x[k] -= L[i, k] * x[i]
-    return x
 
 
-@njit(cache=True, nogil=True)
-def _matrix(K, free, is_tied):
-    """The lower half of A. Where d sums to 0, a constant added to all of K changes no step, but the condition of A."""
+@njit(**_INNER)
+def _centre(x):
+    """Subtract the mean."""
+    mean = 0.0
+    for a in range(len(x)):
+        mean += x[a] / len(x)
+    for a in range(len(x)):
+        x[a] -= mean
+
+
+@njit(**_INNER)
+def _direction(K, free, f, d, is_tied):
+    """Compute d; return whether A has a factor.
+
+    Where d sums to 0, a constant added to all of K changes no step, but the condition of A, and one added to f would
+    cost digits.
+    """
     n = len(free)
-    A, mean = np.empty((n, n)), 0.0
+    A, ones, mean = np.empty((n, n)), np.empty(n), 0.0
+    for a in range(n):
+        mean += K[free[a], free[a]] / n
+    shift = mean if is_tied else 0.0
     for a in range(n):
         row = K[free[a]]
         for c in range(a + 1):
-            A[a, c] = row[free[c]]
-        mean += A[a, a] / n
-    for a in range(n):
-        if is_tied:
-            A[a, : a + 1] += mean
+            A[a, c] = row[free[c]] + shift
         A[a, a] += RIDGE * mean
-    return A
+    if not _factor(A):
+        return False
+    if is_tied:
+        _centre(f)
+    for a in range(n):
+        d[a], ones[a] = -f[a], 1.0
+    _solve(A, d)
+    if is_tied:
+        _solve(A, ones)
+        total, of_ones = 0.0, 0.0
+        for a in range(n):
+            total += d[a]
+            of_ones += ones[a]
+        for a in range(n):
+            d[a] -= ones[a] * (total / of_ones)
+        _centre(d)
+    return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def small_newton(K, F, z, lower, upper, up, low, is_tied):
     """Take the step, in F and z; return its outcome.
 
@@ -85,20 +117,11 @@ def small_newton(K, F, z, lower, upper, up, low, is_tied):
     free = free[:n]
     if n < 1 + is_tied:
         return NONE
-    A = _matrix(K, free, is_tied)
-    if not _factor(A):
-        return NONE
-    f = np.empty(n)
+    f, d, change = np.empty(n), np.empty(n), np.zeros(len(F))
     for a in range(n):
         f[a] = F[free[a]]
-    if is_tied:
-        f -= f.mean()  # a constant changes no step, and would cost digits
-    d = -_solved(A, f)
-    if is_tied:
-        ones = _solved(A, np.ones(n))
-        d -= ones * (d.sum() / ones.sum())
-        d -= d.mean()
-    change = np.zeros(len(F))
+    if not _direction(K, free, f, d, is_tied):
+        return NONE
     for a in range(n):
         row, by = K[free[a]], d[a]
         for j in range(len(F)):
@@ -112,7 +135,8 @@ def small_newton(K, F, z, lower, upper, up, low, is_tied):
     t, first = (1.0 if curvature <= -slope else -slope / curvature), -1
     for a in range(n):
         if d[a] != 0:
-            room = ((upper if d[a] > 0 else lower)[free[a]] - z[free[a]]) / d[a]
+            i = free[a]
+            room = ((upper[i] if d[a] > 0 else lower[i]) - z[i]) / d[a]
             if room <= t:
                 t, first = room, a
     for a in range(n):

@@ -29,7 +29,8 @@ BLOCK = 128
 _COUNT_INTERVAL = 32
 # The violation that makes a variable a candidate, as a part of the largest.
 _CANDIDATE_PART = 0.25
-_LOOP = {"fastmath": {"contract", "nnan", "nsz"}, "error_model": "numpy", "cache": True}
+_INNER = {"error_model": "numpy", "cache": True, "no_cpython_wrapper": True}
+_LOOP = {"fastmath": {"contract", "nnan", "nsz"}, **_INNER}
 
 
 def _of_two(name):
@@ -93,7 +94,27 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
         gains[b] = best
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
+def _least_of(values):
+    """The index of the least; NumPy's functions take a second to compile."""
+    best = 0
+    for b in range(1, len(values)):
+        if values[b] < values[best]:
+            best = b
+    return best
+
+
+@njit(**_INNER)
+def _most_of(values):
+    """The index of the greatest."""
+    best = 0
+    for b in range(1, len(values)):
+        if values[b] > values[best]:
+            best = b
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def candidates(F, up, low, found):
     """Find the candidates: the free variables, and those that violate optimality by more than a part of the most.
 
@@ -105,7 +126,7 @@ def candidates(F, up, low, found):
     for g in range(groups):
         ups, lows = up[g], low[g]
         _extremes(F, ups, lows, least, most)
-        low_end, high_end = least.min(), most.max()
+        low_end, high_end = least[_least_of(least)], most[_most_of(most)]
         violation = max(violation, high_end - low_end)
         margin = F.dtype.type(_CANDIDATE_PART) * (high_end - low_end)
         low_end, high_end = low_end + margin, high_end - margin
@@ -115,7 +136,7 @@ def candidates(F, up, low, found):
     return size, violation
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
     """Take steps until no group violates optimality by more than eps, or few candidates are left.
 
@@ -143,7 +164,7 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
     while steps < most_steps:
         chosen, violation = 0, -np.inf
         for g in range(groups):
-            gap = most[g].max() - least[g].min()
+            gap = most[g, _most_of(most[g])] - least[g, _least_of(least[g])]
             if gap > violation:
                 chosen, violation = g, gap
         if violation <= eps:
@@ -151,13 +172,13 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
         if few and steps % _COUNT_INTERVAL == _COUNT_INTERVAL - 1 and candidates(F, up, low, found)[0] <= few:
             break
         ups, lows = up[chosen], low[chosen]
-        b = least[chosen].argmin()
+        b = _least_of(least[chosen])
         i = b * BLOCK
         for k in range(b * BLOCK, (b + 1) * BLOCK):
             if F[k] + ups[k] < F[i] + ups[i]:
                 i = k
         _gains(F, K[i], diagonal, diagonal[i], F[i], lows, tiny, gains)
-        b = gains.argmax()
+        b = _most_of(gains)
         j, best = -1, kind(0)
         for k in range(b * BLOCK, (b + 1) * BLOCK):
             slope = F[k] + lows[k] - F[i]

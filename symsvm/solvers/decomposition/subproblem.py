@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symsvm._lib.code_cache import njit
 from symsvm.evaluation.symmetric_loops import add_rows, sum_rows
 from symsvm.solvers.decomposition.newton import newton
 from symsvm.solvers.decomposition.small_newton import CUT, small_newton
@@ -42,29 +41,72 @@ _STEP, _EACH = 300.0, 0.8
 _STEPS_BETWEEN, _CUT_STEPS, _CUT_TIME = 50, 10, 1e6
 
 
-@njit(cache=True, nogil=True)
+def descend(
+    K: Array,
+    F: Array,
+    z: Array,
+    lower: Array,
+    upper: Array,
+    diagonal: Array,
+    up: Array,
+    low: Array,
+    floor: float,
+    eps: float,
+    most_time: float,
+    is_tied: bool,
+) -> tuple[int, float, float]:
+    """Take steps until no group violates optimality by more than eps; return their number, their time, the violation.
+
+    Parameters
+    ----------
+    K, z, lower, upper, diagonal, up, low, floor, eps : arrays and numbers
+        Those of `smo`.
+    F : array of shape (n,)
+        The gradient, float64; it is kept up to date.
+    most_time : float
+        Nanoseconds, by the usual time of steps: a run does not depend on the clock.
+    is_tied : bool
+        Whether there is an equality; else a variable without bounds and costs takes its place.
+    """
+    n = len(F)
+    before, found = z.copy(), np.empty(n + 1, "int64")
+    steps, spent, few = 0, 0.0, n // _FEW
+    while True:
+        f = F.astype(K.dtype)
+        size, violation = candidates(f, up, low, found)
+        # Steps reduce no violation that is NaN, nor one that is infinite, which has no candidates.
+        if not violation > eps or not size or spent >= most_time:
+            return steps, spent, violation
+        left = most_time - spent
+        if size > few:
+            step, goal = _STEP + _EACH * n, max(eps, _DIGITS * violation)
+            taken = smo(K, f, z, lower, upper, diagonal, up, low, floor, goal, int(left / step) + 1, few)
+            time = taken * step
+        else:
+            goal, ways = max(eps, _FEW_GOAL * violation), (lower, upper, diagonal, up, low, floor)
+            taken, time = _descend_few(K, F, z, *ways, goal, left, is_tied, found[:size])
+        steps, spent = steps + taken, spent + time
+        moved = np.flatnonzero(z != before)
+        if not len(moved):  # a violation in float64 that is none in float32
+            return steps, spent, violation
+        sum_rows(K, moved, z[moved] - before[moved], F, 0)
+        before[moved] = z[moved]
+
+
 def _descend_few(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time, is_tied, chosen):
     """Solve for the chosen variables; return the number of steps and their time."""
     groups, n = len(up), len(chosen)
-    size = -(-n // BLOCK) * BLOCK
-    k = np.zeros((size, size), K.dtype)
-    f, d = np.zeros(size, K.dtype), np.zeros(size, K.dtype)
-    x, least, most = np.zeros(size), np.zeros(size), np.zeros(size)
-    rise, fall = np.full((groups, size), K.dtype.type(np.inf)), np.full((groups, size), K.dtype.type(-np.inf))
-    for a in range(n):
-        i = chosen[a]
-        f[a], d[a], x[a], least[a], most[a] = F[i], diagonal[i], z[i], lower[i], upper[i]
-        rise[:, a], fall[:, a] = up[:, i], low[:, i]
-        source, target = K[i], k[a]
-        for c in range(n):
-            target[c] = source[chosen[c]]
+    size = padded(n)
+    k, f, d = np.zeros((size, size), K.dtype), *np.zeros((2, size), K.dtype)
+    rise, fall = np.full((groups, size), np.inf, K.dtype), np.full((groups, size), -np.inf, K.dtype)
+    x, least, most = np.zeros((3, size))
+    k[:n, :n], f[:n], d[:n] = K[chosen[:, None], chosen], F[chosen], diagonal[chosen]
+    x[:n], least[:n], most[:n] = z[chosen], lower[chosen], upper[chosen]
+    rise[:, :n], fall[:, :n] = up[:, chosen], low[:, chosen]
     step, spent, steps = _STEP + _EACH * size, float(size * size), 0
     few = size // _FEW if size > BLOCK else 0  # then the candidates are chosen again
     while spent < most_time:
-        free = 0
-        for a in range(n):
-            for g in range(groups):
-                free += rise[g, a] == 0 and fall[g, a] == 0
+        free = np.count_nonzero((rise == 0) & (fall == 0))
         cost = 2e3 + free**3 / 32 + 1.5 * free**2 + 0.2 * free * size
         some = max(_STEPS_BETWEEN, int(cost / step))
         taken = smo(k, f, x, least, most, d, rise, fall, floor, eps, some, few)
@@ -76,50 +118,8 @@ def _descend_few(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time
                 spent += cost
                 if small_newton(k, f, x, least, most, rise[g], fall[g], is_tied) != CUT:
                     break
-    for a in range(n):
-        i = chosen[a]
-        z[i], up[:, i], low[:, i] = x[a], rise[:, a], fall[:, a]
+    z[chosen], up[:, chosen], low[:, chosen] = x[:n], rise[:, :n], fall[:, :n]
     return steps, spent
-
-
-@njit(cache=True, nogil=True)
-def descend(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time, is_tied):
-    """Take steps until no group violates optimality by more than eps; return their number, their time, the violation.
-
-    Parameters
-    ----------
-    F : the gradient (n,), float64; it is kept up to date.
-    most_time : nanoseconds, by the usual time of steps: a run does not depend on the clock.
-    is_tied : whether there is an equality; else a variable without bounds and costs takes its place.
-    The others are those of `smo`.
-    """
-    n = len(F)
-    before, found, d = z.copy(), np.empty(n + 1, np.int64), np.empty(n)
-    steps, spent, few = 0, 0.0, n // _FEW
-    while True:
-        f = F.astype(K.dtype)
-        size, violation = candidates(f, up, low, found)
-        # Steps reduce no violation that is NaN, nor one that is infinite, which has no candidates.
-        if not violation > eps or not size or spent >= most_time:
-            return steps, spent, violation
-        if size > few:
-            step, goal = _STEP + _EACH * n, max(eps, _DIGITS * violation)
-            most = int((most_time - spent) / step) + 1
-            taken = smo(K, f, z, lower, upper, diagonal, up, low, floor, goal, most, few)
-            time = taken * step
-        else:
-            goal, left = max(eps, _FEW_GOAL * violation), most_time - spent
-            ways = diagonal, up, low, floor
-            taken, time = _descend_few(K, F, z, lower, upper, *ways, goal, left, is_tied, found[:size])
-        steps, spent = steps + taken, spent + time
-        moved = 0
-        for i in range(n):
-            if z[i] != before[i]:
-                found[moved], d[moved], before[i] = i, z[i] - before[i], z[i]
-                moved += 1
-        if not moved:  # a violation in float64 that is none in float32
-            return steps, spent, violation
-        sum_rows(K, found[:moved], d[:moved], F, 0)
 
 
 class Subproblem:

@@ -1,0 +1,53 @@
+"""Panels: the columns of a tile side by side, (d, columns), so that loops over columns read consecutive entries.
+
+Each function fills the panels from `low` to `high`: panel t has the points `ids` from `first` + t columns on.
+"""
+
+from symsvm._lib.code_cache import njit
+
+__all__ = ["column_norms", "pack", "pack_csr"]
+
+_OPTIONS = {"cache": True, "nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+
+
+@njit(**_OPTIONS)
+def pack(B, ids, first, low, high, panels):
+    """Copy rows of a dense matrix."""
+    d, columns = B.shape[1], panels.shape[2]
+    for t in range(low, high):
+        panel, start = panels[t], first + t * columns
+        n = min(columns, len(ids) - start)
+        for j0 in range(0, n, 16):  # blocks of whole cache lines
+            for k0 in range(0, d, 16):
+                for j in range(j0, min(j0 + 16, n)):
+                    row = B[ids[start + j]]
+                    for k in range(k0, min(k0 + 16, d)):
+                        panel[k, j] = row[k]
+
+
+@njit(**_OPTIONS)
+def pack_csr(x, k, start, ids, first, low, high, panels):
+    """Copy rows of a CSR matrix."""
+    d, columns = panels.shape[1], panels.shape[2]
+    for t in range(low, high):
+        panel, at = panels[t], first + t * columns
+        for f in range(d):
+            for j in range(columns):
+                panel[f, j] = 0
+        for j in range(min(columns, len(ids) - at)):
+            i = ids[at + j]
+            for e in range(start[i], start[i + 1]):
+                panel[k[e], j] += x[e]
+
+
+@njit(**_OPTIONS)
+def column_norms(x, k, start, ids, first, low, high, panels, w, norms):
+    """norms_tj = sum_k (b_jk w_k)^2 for rows of a CSR matrix that are packed."""
+    columns = panels.shape[2]
+    for t in range(low, high):
+        panel, at = panels[t], first + t * columns
+        for j in range(min(columns, len(ids) - at)):
+            i, total = ids[at + j], panel.dtype.type(0)
+            for e in range(start[i], start[i + 1]):
+                total += x[e] * panel[k[e], j] * (w[k[e]] * w[k[e]])  # an entry there twice counts as their sum
+            norms[t, j] = total
