@@ -7,6 +7,7 @@ import signal
 import sys
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["SYMSVM_QUIET"] = "1"  # whether something is compiled depends on what ran before
 
 import campaigns
 import pytensor

@@ -149,7 +149,7 @@ def test_a_model_of_large_decision_values_is_saved_and_loaded(tmp_path):
 
 
 def test_a_model_of_large_coefficients_is_saved_and_loaded(tmp_path):
-    points = np.array([[7.8e-126], [1.3e-125], [2.9e-125]])
+    points = np.array([[-7.8e-126], [1.3e-125], [-2.9e-125]])
     model = NuSVC(kernel="linear", nu=0.6).fit(points, [0, 1, 0])
     assert np.abs(model.dual_coef_).max() > 1e200
     save(model, tmp_path / "model.symsvm")

@@ -21,11 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symsvm._lib.compat import find_private, replace_base_compiledir, replace_function_cache
+from symsvm._lib.compile_notice import CompileNotice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["njit", "prepare_directories", "report", "safe_caches"]
+__all__ = ["NOTICE", "njit", "prepare_directories", "report", "safe_caches"]
+
+# What was compiled in this process.
+NOTICE = CompileNotice()
 
 # Whether functions that are defined now get the cache of this module.
 _SAFE = ContextVar("symsvm_safe_caches", default=False)
@@ -138,12 +142,24 @@ def _install() -> None:
         if not _SAFE.get():
             return stock(function)
         try:
-            return safe(function)
+            cache = safe(function)
         except Exception as error:  # no directory that can be written
             report(error)
             return null()
+        NOTICE.watch(function, _root(cache.cache_path))
+        return cache
 
     replace_function_cache(make)
+    NOTICE.install()
+
+
+def _root(path: str) -> str:
+    """The directory that a user knows: that of the package, PyTensor's, or the one in `NUMBA_CACHE_DIR`."""
+    from numba import config
+    from pytensor.configdefaults import config as pytensor_config
+
+    roots = [config.CACHE_DIR, str(Path(__file__).parents[1]), str(pytensor_config.base_compiledir)]
+    return next((root for root in roots if root and Path(path).is_relative_to(root)), path)
 
 
 def _cache_class() -> type:

@@ -92,6 +92,8 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "FunctionCache": _numba("caching", "keep errors of the cache from stopping a fit"),
     "IndexDataCacheFile": _numba("caching", "recognise damaged files of the cache"),
     "NullCache": _numba("caching", "compile without a cache"),
+    "Listener": _numba("event", "say that it compiles"),
+    "register": _numba("event", "say that it compiles"),
     "JAXLinker": _pytensor("link.jax.linker", "keep the type of sums in float32 on JAX"),
     "jax_funcify": _pytensor("link.jax.dispatch.basic", "run its Ops on JAX"),
     "indices_from_subtensor": _pytensor("tensor.subtensor", "read x[i:j] in a graph"),

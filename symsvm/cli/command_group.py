@@ -58,6 +58,7 @@ COMMANDS = {
     "data": _Entry("data_command", "List data sets; describe, convert or scale a file."),
     "bench": _Entry("benchmark_commands", "Time a fit against scikit-learn."),
     "serve": _Entry("short_commands", "Serve a model over HTTP."),
+    "warm": _Entry("warm_command", "Compile ahead what estimators use."),
     "completion": _Entry("short_commands", "Print the completion script of a shell."),
 }
 

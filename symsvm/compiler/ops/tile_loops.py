@@ -166,7 +166,7 @@ def compile_tiles(
 def _compile(epilogue, hs, n_rows, n_columns, n_numbers, storage, f):
     source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, storage, f)
     text = source.text()
-    key = hashlib.sha256((text + _HELPER_SOURCE).encode()).hexdigest()
+    key = hashlib.sha256((text + epilogue.dtype + _HELPER_SOURCE).encode()).hexdigest()  # of two types, too
     scope = loop_globals(epilogue.dtype)
     # Inner functions first: each is compiled into the loop that calls it.
     parts = text.split(SEPARATOR)
