@@ -94,12 +94,12 @@ def test_nothing_is_left_to_compile(tmp_path):
     assert document["functions"] > 50
     assert document["directories"] == [str(tmp_path)]
     code = (
-        "from symsvm._lib.code_cache import NOTICE; from symsvm.cli.warm_command import TASKS, run_task\n"
+        "from symsvm._lib.code_cache import COMPILATION; from symsvm.cli.warm_command import TASKS, run_task\n"
         "import numpy as np; from symsvm import SVC, SVR, LinearSVC, NuSVR, OneClassSVM\n"
         "X = np.random.default_rng(1).normal(size=(2000, 20)); y = X[:, 0] ** 2 + X[:, 1] > 0.5\n"
         "for model in (SVC(), SVC(C=100.0), SVR(), LinearSVC(), NuSVR(), OneClassSVM()):\n"
         "    model.fit(X, y).predict(X)\n"
-        "print(NOTICE.functions, [run_task(name)[0] for name in TASKS])\n"
+        "print(COMPILATION.functions, [run_task(name)[0] for name in TASKS])\n"
     )
     out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=env)
     assert out.stdout == f"0 {[0] * len(warm_command.TASKS)}\n", out.stderr

@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symsvm._lib.compat import find_private, replace_base_compiledir, replace_function_cache
-from symsvm._lib.compile_notice import CompileNotice
+from symsvm._lib.compilation import Compilation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["NOTICE", "njit", "prepare_directories", "report", "safe_caches"]
+__all__ = ["COMPILATION", "njit", "prepare_directories", "report", "safe_caches"]
 
 # What was compiled in this process.
-NOTICE = CompileNotice()
+COMPILATION = Compilation()
 
 # Whether functions that are defined now get the cache of this module.
 _SAFE = ContextVar("symsvm_safe_caches", default=False)
@@ -146,11 +146,11 @@ def _install() -> None:
         except Exception as error:  # no directory that can be written
             report(error)
             return null()
-        NOTICE.watch(function, _root(cache.cache_path))
+        COMPILATION.watch(function, _root(cache.cache_path))
         return cache
 
     replace_function_cache(make)
-    NOTICE.install()
+    COMPILATION.install()
 
 
 def _root(path: str) -> str:

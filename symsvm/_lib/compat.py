@@ -41,6 +41,7 @@ __all__ = [
     "is_converting_own_graph",
     "jax_function",
     "jax_mode",
+    "listen_to_numba",
     "numba_compiler_lock",
     "numba_mode",
     "numba_njit",
@@ -51,6 +52,7 @@ __all__ = [
     "renew_lock",
     "replace_base_compiledir",
     "replace_function_cache",
+    "shape_errors",
     "subscripts",
 ]
 
@@ -93,7 +95,10 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "IndexDataCacheFile": _numba("caching", "recognise damaged files of the cache"),
     "NullCache": _numba("caching", "compile without a cache"),
     "Listener": _numba("event", "say that it compiles"),
-    "register": _numba("event", "say that it compiles"),
+    "install_listener": _numba("event", "say that it compiles"),
+    "raise_with_shape_context": PrivateName(
+        "numba", "numba.np.arrayobj", "0.65.1 and 0.68.0", "compile assignments to slices in a part of the time"
+    ),
     "JAXLinker": _pytensor("link.jax.linker", "keep the type of sums in float32 on JAX"),
     "jax_funcify": _pytensor("link.jax.dispatch.basic", "run its Ops on JAX"),
     "indices_from_subtensor": _pytensor("tensor.subtensor", "read x[i:j] in a graph"),
@@ -263,6 +268,50 @@ def numba_mode() -> Mode:
                 return numba_njit(graph, final_function=True, no_cfunc_wrapper=True, cache=True)
 
     return Mode(DirectNumbaLinker(), get_mode("NUMBA").provided_optimizer)
+
+
+def listen_to_numba(begin: Callable[[Any], None], end: Callable[[], None]) -> None:
+    """Call begin(dispatcher) and end() around everything that Numba compiles, also around parts of other functions."""
+
+    class Listener(find_private("Listener")):
+        def on_start(self, event):
+            begin(event.data.get("dispatcher"))
+
+        def on_end(self, event):
+            end()
+
+    find_private("install_listener")("numba:compile", Listener()).__enter__()
+
+
+def shape_errors(*, in_short: bool) -> None:
+    """Let what is compiled from now on name the shapes in errors of assignments to slices, or not.
+
+    The text with the shapes takes two to five seconds to compile for each number of dimensions. Numba holds its lock
+    while it compiles one of our functions, so that others keep the whole text.
+    """
+    module = sys.modules[PRIVATE_NAMES["raise_with_shape_context"].module]
+    module.raise_with_shape_context = _short_shape_error() if in_short else _SHAPE_ERROR[0]
+
+
+_SHAPE_ERROR: list[Any] = []
+
+
+@functools.cache
+def _short_shape_error() -> Any:
+    """A function that compiled code calls in place of `raise_with_shape_context`."""
+    _SHAPE_ERROR.append(find_private("raise_with_shape_context"))
+
+    def raise_different_shapes(source, target):
+        raise NotImplementedError  # Numba takes the function below
+
+    @importlib.import_module("numba.extending").overload(raise_different_shapes)
+    def raise_in_short(source, target):
+        def impl(source, target):
+            raise ValueError("cannot assign slice from input of different size")
+
+        return impl
+
+    return raise_different_shapes
 
 
 # Files of Numba and PyTensor

@@ -1,7 +1,7 @@
 """The command `symsvm warm`: compile ahead what estimators with named kernels use.
 
-Each task fits some machines on random points, and leaves what they compile in the cache on disk. Tasks run side by side,
-in processes, since a process compiles one function at a time.
+Each task fits some machines on random points, and leaves what they compile in the cache on disk. Tasks run in processes
+of their own, since a process compiles one function at a time.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def _run_all(jobs: int) -> Iterator[tuple[str, int, list[str]]]:
 
 def run_task(name: str) -> tuple[int, list[str]]:
     """Run a task; return how many functions it compiled, and the directories that have their code."""
-    from symsvm._lib.code_cache import NOTICE
+    from symsvm._lib.code_cache import COMPILATION
 
-    before = NOTICE.functions
+    before = COMPILATION.functions
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fits are of noise
         TASKS[name]()
-    return NOTICE.functions - before, NOTICE.directories
+    return COMPILATION.functions - before, COMPILATION.directories
 
 
 def _data(m: int, d: int = 4, k: int = 2) -> tuple[Any, Any]:
@@ -106,7 +106,7 @@ def _both(X: Any) -> Iterator[Any]:
 
 def _kernel(name: str) -> None:
     """Machines over a kernel: few points, whose matrix is of float64, and more."""
-    from symsvm import SVC, SVR
+    from symsvm.estimators import SVC, SVR
 
     for m in (100, 700):
         X, y = _data(m)
@@ -117,7 +117,7 @@ def _kernel(name: str) -> None:
 
 def _solver() -> None:
     """What does not depend on the kernel: several classes, many points, other machines, probabilities."""
-    from symsvm import SVC, NuSVC, OneClassSVM
+    from symsvm.estimators import SVC, NuSVC, OneClassSVM
 
     X, y = _data(6000, 3)
     SVC(C=10.0, tol=0.1, max_iter=20).fit(X, y)
@@ -134,7 +134,7 @@ def _solver() -> None:
 
 def _linear() -> None:
     """Linear machines, all losses and penalties."""
-    from symsvm import LinearSVC, LinearSVR
+    from symsvm.estimators import LinearSVC, LinearSVR
 
     for k in (2, 3):
         X, y = _data(300, 5, k)

@@ -1,7 +1,7 @@
-"""The notice that functions are compiled: one line on stderr in a process, and on a terminal what is under way.
+"""Compilation: what Numba compiles for symsvm in this process, and the notice of it.
 
 The first use of a function on a machine takes a second or two, and the first fit some of them: people should not wonder
-what it does. `SYMSVM_QUIET=1` turns the notice off.
+what it does. One line on stderr says so, and on a terminal what is under way; `SYMSVM_QUIET=1` turns it off.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 import weakref
 from typing import Any
 
-from symsvm._lib.compat import find_private
+from symsvm._lib.compat import listen_to_numba, shape_errors
 
-__all__ = ["CompileNotice"]
+__all__ = ["Compilation"]
 
 
-class CompileNotice:
-    """Counts the functions that Numba compiles in this process, and says so.
+class Compilation:
+    """Counts the functions that Numba compiles for symsvm, and says so.
 
     Attributes
     ----------
@@ -36,16 +36,7 @@ class CompileNotice:
 
     def install(self) -> None:
         """Listen to Numba."""
-        notice = self
-
-        class Listener(find_private("Listener")):
-            def on_start(self, event):
-                notice.begin(event.data.get("dispatcher"))
-
-            def on_end(self, event):
-                notice.end()
-
-        find_private("register")("numba:compile", Listener())
+        listen_to_numba(self.begin, self.end)
 
     def watch(self, function: Any, directory: str) -> None:
         """Report when this Python function is compiled; its machine code is kept in a directory."""
@@ -65,6 +56,7 @@ class CompileNotice:
         if self._depth > 1:
             return
         self._began = time.perf_counter()
+        shape_errors(in_short=True)
         if self._is_quiet():
             return
         if not self._is_said:
@@ -82,6 +74,7 @@ class CompileNotice:
             return
         self._depth -= 1
         if self._depth == 0:
+            shape_errors(in_short=False)
             self.functions += 1
             self.seconds += time.perf_counter() - self._began
             if not self._is_quiet() and _is_terminal():
