@@ -3,9 +3,11 @@
 Each function fills the panels from `low` to `high`: panel t has the points `ids` from `first` + t columns on.
 """
 
+import numpy as np
+
 from symsvm._lib.code_cache import njit
 
-__all__ = ["column_norms", "pack", "pack_csr"]
+__all__ = ["column_norms", "pack", "pack_csr", "row_norms"]
 
 _OPTIONS = {"cache": True, "nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -51,3 +53,18 @@ def column_norms(x, k, start, ids, first, low, high, panels, w, norms):
             for e in range(start[i], start[i + 1]):
                 total += x[e] * panel[k[e], j] * (w[k[e]] * w[k[e]])  # an entry there twice counts as their sum
             norms[t, j] = total
+
+
+@njit(**_OPTIONS)
+def row_norms(x, k, start, ids, low, high, w, norms):
+    """norms_r = sum_k (a_ik w_k)^2 for the rows i = ids_r of a CSR matrix, from low to high."""
+    row = np.zeros(len(w), norms.dtype)
+    for r in range(low, high):
+        i, total = ids[r], row.dtype.type(0)
+        for e in range(start[i], start[i + 1]):  # an entry there twice counts as their sum
+            row[k[e]] += x[e]
+        for e in range(start[i], start[i + 1]):
+            total += x[e] * row[k[e]] * (w[k[e]] * w[k[e]])
+        for e in range(start[i], start[i + 1]):
+            row[k[e]] = 0
+        norms[r] = total

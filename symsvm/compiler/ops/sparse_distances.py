@@ -4,8 +4,12 @@
 """
 
 import numba
+import numpy as np
 
-__all__ = ["distances"]
+from symsvm.compiler.ops.sparse_sums import STRIP
+from symsvm.compiler.ops.vector_math import where
+
+__all__ = ["distances", "repair"]
 
 # Those of `tiles`.
 _OPTIONS = {
@@ -18,9 +22,9 @@ _OPTIONS = {
 
 
 @numba.njit(**_OPTIONS)
-def _by_differences(A, i, row, B, j, panel, c, w, seen):
+def _by_differences(A, i, row, B, j, strips, c, w, seen):
     """|a_i - b_j|^2 over the features of either row; `seen` has the number of the last pair that met a feature."""
-    total, pair = row.dtype.type(0), seen[-1] + 1
+    total, pair, strip, c = row.dtype.type(0), seen[-1] + 1, strips[c // STRIP], c % STRIP
     seen[-1] = pair
     for side in range(2):
         k, start, r = (A[1], A[2], i) if side == 0 else (B[1], B[2], j)
@@ -28,30 +32,34 @@ def _by_differences(A, i, row, B, j, panel, c, w, seen):
             f = k[e]
             if seen[f] != pair:
                 seen[f] = pair
-                difference = (row[f] - panel[f, c]) * w[f]
+                difference = (row[f] - strip[f, c]) * w[f]
                 total += difference * difference
     return total
 
 
 @numba.njit(**_OPTIONS)
-def distances(A, i, B, ids, first, panel, w, norms, s, n, cancellation, row, seen):
-    """s_j = a_i.b_j -> |a_i - b_j|^2 for n columns of a panel; A and B are (data, indices, starts) of CSR matrices.
+def distances(norm, norms, s, n, cancellation):
+    """s_j = a.b_j -> |a - b_j|^2 for n columns, from |a|^2 and |b_j|^2; return whether digits cancelled in one."""
+    two, is_cancelled, yes = s.dtype.type(2), np.int32(0), np.int32(1)
+    for j in range(n):
+        size = norm + norms[j]
+        distance = size - two * s[j]
+        s[j] = distance
+        is_cancelled = where(distance >= cancellation * size, is_cancelled, yes)
+    return is_cancelled
+
+
+@numba.njit(**_OPTIONS)
+def repair(A, i, B, ids, first, strips, w, norm, norms, s, n, cancellation, row, seen):
+    """Compute the distances whose digits cancelled again; A and B are (data, indices, starts) of CSR matrices.
 
     `row` is an array of zeros for a dense row, and is one again afterwards.
     """
     x, k, start = A
-    norm, cancelled = row.dtype.type(0), 0
     for e in range(start[i], start[i + 1]):
         row[k[e]] += x[e]
-    for e in range(start[i], start[i + 1]):
-        norm += x[e] * row[k[e]] * (w[k[e]] * w[k[e]])
     for j in range(n):
-        size = norm + norms[j]
-        s[j] = size - 2 * s[j]
-        cancelled += not (s[j] >= cancellation * size)
-    if cancelled:
-        for j in range(n):
-            if not (s[j] >= cancellation * (norm + norms[j])):
-                s[j] = _by_differences(A, i, row, B, ids[first + j], panel, j, w, seen)
+        if not (s[j] >= cancellation * (norm + norms[j])):
+            s[j] = _by_differences(A, i, row, B, ids[first + j], strips, j, w, seen)
     for e in range(start[i], start[i + 1]):
         row[k[e]] = 0

@@ -12,9 +12,11 @@ import numpy as np
 
 from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
+from symsvm._lib.heap import aligned_empty
 from symsvm._lib.threads import core_count, in_parts
-from symsvm.compiler.ops import sparse_distances, tiles, vector_math
-from symsvm.compiler.ops.panels import column_norms, pack, pack_csr
+from symsvm.compiler.ops import sparse_distances, sparse_sums, tiles, vector_math
+from symsvm.compiler.ops.panels import column_norms, pack, pack_csr, row_norms
+from symsvm.compiler.ops.sparse_sums import STRIP
 from symsvm.compiler.ops.squared_distances import CANCELLATION
 from symsvm.compiler.ops.tiles import FEATURES, INNER, SEPARATOR, TileSource, loop_globals
 
@@ -31,8 +33,11 @@ __all__ = ["TileLoops", "compile_tiles", "run_tiles"]
 _COLUMNS, _ROWS, _WIDE_ROWS = 512, 512, 128
 # The number of chunks that few rows are divided into, so that many cores have work.
 _CHUNKS = 16
-# Entries of a panel with all features of sparse points, and of all panels of a group together.
-_SPARSE_PANEL, _GROUP = 2**17, 2**22
+# Entries of a panel with all features of sparse points, of one of strips, and of all panels of a group together.
+_SPARSE_PANEL, _STRIPS, _GROUP = 2**17, 2**20, 2**22
+# Entries of a row in the features of strips that are added up at a time, on average, and the most of these features:
+# their strip fits the second cache.
+_STRIP_ENTRIES, _STRIP_FEATURES = 12, 2048
 # Multiplications up to which one core is faster than several: others take longer to wake up.
 _SHORT = 2**24
 
@@ -73,19 +78,19 @@ class TileLoops:
     def _run(self, rows, ids, data, wanted):
         m, n, channels = len(rows), len(ids), range(len(self.source.storage))
         widths = [self._width(c, data) for c in channels]
-        is_wide = any(d > FEATURES and self.source.is_dense(c) for c, d in enumerate(widths))
-        sparse = [d for c, d in enumerate(widths) if not self.source.is_dense(c)]
+        strips = [c for c in channels if self.source.has_strips(c)]
+        is_wide = strips or any(d > FEATURES and self.source.is_dense(c) for c, d in enumerate(widths))
         step = min(_WIDE_ROWS if is_wide else _ROWS, max(4, 4 * -(-m // (4 * _CHUNKS))))
-        # Where one side is sparse, a panel has all features; else only as many as fit the cache.
-        columns = max(8, min(_COLUMNS, _SPARSE_PANEL // max(1, *sparse))) if sparse else _COLUMNS
+        columns = self._columns(widths)
         panels = max(1, min(-(-n // columns), _GROUP // max(1, columns * sum(widths))))
-        packed = [self._packed(c, data, d, panels, columns) for c, d in enumerate(widths)]
+        packed = [self._packed(c, data, d, panels, columns, rows) for c, d in enumerate(widths)]
+        features = min([self._features(c, data, widths[c]) for c in strips], default=0)
         shared = [array for arrays in packed for array in arrays]
         alone = core_count() == 1 or m * n * self._cost(widths, data) < _SHORT
         in_turn = (lambda work, count: work(0, count)) if alone else in_parts
         for first in range(0, n, panels * columns):
             last = min(n, first + panels * columns)
-            sizes = step, first, last, columns
+            sizes = step, first, last, columns, features
 
             def pack(low, high, first=first):
                 for c in channels:
@@ -97,6 +102,22 @@ class TileLoops:
             in_turn(pack, -(-(last - first) // columns))
             in_turn(run, -(-m // step))
 
+    def _columns(self, widths):
+        """The columns of a panel, which has all features where one side is sparse; else only as many as fit the cache."""
+        columns, strips = _COLUMNS, False
+        for c, d in enumerate(widths):
+            if self.source.has_strips(c):
+                columns, strips = min(columns, _STRIPS // max(1, d)), True
+            elif not self.source.is_dense(c):
+                columns = min(columns, _SPARSE_PANEL // max(1, d))
+        return max(STRIP, columns // STRIP * STRIP) if strips else max(8, columns)
+
+    def _features(self, c, data, d):
+        """The features of strips that are added up at a time: few, in the first cache, if rows have entries there."""
+        x, _, start = self._data(data, "A", c)
+        density = len(x) / max(1, (len(start) - 1) * d)
+        return int(min(max(_STRIP_ENTRIES / max(density, 1e-9), FEATURES), _STRIP_FEATURES))
+
     def _data(self, data, side, c):
         """The arrays of one side of a channel."""
         names = [side + str(c)] if f"{side}{c}" in self._position else [f"{side}{c}_{part}" for part in _CSR]
@@ -106,21 +127,34 @@ class TileLoops:
         """The number of features of a channel."""
         return self._data(data, "A", c)[0].shape[1] if self.source.is_dense(c) else int(data[self._position[f"d{c}"]])
 
-    def _packed(self, c, data, d, panels, columns):
-        """Empty panels for a group of columns of a channel; for distances their norms and, without weights, ones."""
-        arrays = [np.empty((panels, d, columns), self._dtype)]
-        if self.source.is_distance[c]:
-            arrays += [np.empty((panels, columns), self._dtype)]
-            arrays += [] if self.source.weights[c] else [np.ones(d, self._dtype)]
+    def _packed(self, c, data, d, panels, columns, rows):
+        """Empty panels for a group of columns of a channel, or strips, and the other arrays of `packed_names`."""
+        source = self.source
+        if source.has_strips(c):
+            x, k, _ = self._data(data, "A", c)
+            w = data[self._position[f"w{c}_0"]] if source.weights[c] else None
+            arrays = [aligned_empty((panels, columns // STRIP, d, STRIP), self._dtype)]
+            arrays += [x if w is None else x * w[k] ** 2]
+        else:
+            arrays = [aligned_empty((panels, d, columns), self._dtype)]
+        if source.is_distance[c]:
+            ones = [] if source.weights[c] else [np.ones(d, self._dtype)]
+            arrays += [aligned_empty((panels, columns), self._dtype), np.empty(len(rows), self._dtype), *ones]
+            row_norms(*self._data(data, "A", c), rows, 0, len(rows), (ones or [w])[0], arrays[3])
         return arrays
 
     def _pack(self, c, data, ids, first, low, high, packed):
         """Fill some of the panels."""
         B, right = self._data(data, "B", c), self.source.storage[c][1]
-        (pack if right == "dense" else pack_csr)(*B, ids, first, low, high, packed[0])
+        panels, per_panel = packed[0], 1
+        if self.source.has_strips(c):
+            per_panel = panels.shape[1]
+            panels = panels.reshape(-1, *panels.shape[2:])
+        low, high = low * per_panel, high * per_panel
+        (pack if right == "dense" else pack_csr)(*B, ids, first, low, high, panels)
         if self.source.is_distance[c]:
-            w = data[self._position[f"w{c}_0"]] if self.source.weights[c] else packed[2]
-            column_norms(*B, ids, first, low, high, packed[0], w, packed[1])
+            w, norms = data[self._position[f"w{c}_0"]] if self.source.weights[c] else packed[4], packed[2]
+            column_norms(*B, ids, first, low, high, panels, w, norms.reshape(-1, panels.shape[2]))
 
     def _cost(self, widths, data):
         """The approximate multiplications of an entry: its features, and ten for the rest."""
@@ -191,7 +225,7 @@ _CSR = ("x", "k", "start")
 
 # The compiled code depends on the helpers in these modules too, so that their source is part of the key.
 _HELPER_SOURCE = (
-    "".join(inspect.getsource(module) for module in (tiles, vector_math, sparse_distances))
+    "".join(inspect.getsource(module) for module in (tiles, vector_math, sparse_distances, sparse_sums))
     + repr(CANCELLATION)
     + numba.__version__
 )

@@ -14,6 +14,7 @@ The result of a row does not depend on the other rows or on the number of thread
 
 from __future__ import annotations
 
+import functools
 import math
 import textwrap
 from typing import TYPE_CHECKING
@@ -21,8 +22,10 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
+from symsvm._lib.heap import LINE
 from symsvm.compiler.ops import sparse_distances, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
+from symsvm.compiler.ops.sparse_sums import STRIP, add_entries
 from symsvm.compiler.ops.squared_distances import CANCELLATION
 
 if TYPE_CHECKING:
@@ -34,8 +37,9 @@ __all__ = ["FEATURES", "INNER", "SEPARATOR", "TileSource", "loop_globals", "para
 SEPARATOR = "\n# ---\n"
 # Features of a panel that are added up at a time.
 FEATURES = 128
-# The first arguments of the loops: a range of chunks, the rows of a chunk, the columns of the group, those of a panel.
-_RANGES = ("chunk", "last_chunk", "step", "first", "last", "columns")
+# The first arguments of the loops: a range of chunks, the rows of a chunk, the columns of the group, those of a panel,
+# and the features of strips that are added up at a time.
+_RANGES = ("chunk", "last_chunk", "step", "first", "last", "columns", "features")
 
 # Of functions that only compiled code calls. Fused multiply-add is allowed, other reordering is not; no exceptions,
 # since they are branches.
@@ -62,9 +66,12 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "floor": np.floor,
         "square": _square,
         "dot": _dot,
+        "aligned": _aligned(dtype),
+        "add_entries": add_entries,
         "clear": _clear,
         "unpack_csr": _unpack_csr,
         "distances": sparse_distances.distances,
+        "repair": sparse_distances.repair,
         "cancellation": np.dtype(dtype).type(CANCELLATION[dtype]),
         **{name: getattr(np, name) for name in DTYPES},
         **{name: getattr(math, name) for name in names},
@@ -75,6 +82,21 @@ def loop_globals(dtype: str) -> dict[str, object]:
 @numba.njit(**INNER)
 def _square(x):
     return x * x
+
+
+@functools.cache
+def _aligned(dtype):
+    """Return a function that makes a matrix without values, each row of which is aligned if it has whole lines."""
+    number = np.dtype(dtype).type
+    size = np.dtype(dtype).itemsize
+
+    @numba.njit(**INNER)
+    def aligned(rows, columns):
+        memory = np.empty(rows * columns + LINE // size, number)
+        first = (-memory.ctypes.data % LINE) // size
+        return memory[first : first + rows * columns].reshape((rows, columns))
+
+    return aligned
 
 
 @numba.njit(**{**INNER, "fastmath": {"contract", "reassoc"}})
@@ -166,7 +188,7 @@ class TileSource:
         return f"def epilogue({', '.join(args)}, result, n):\n    for j in range(n):\n{body}\n        result[j] = y\n"
 
     def _channel(self, c):
-        """Yield the functions that add to the sums of channel c, for four dense rows or one sparse row."""
+        """Yield the functions that add to the sums of channel c, for four rows; products of sparse rows need none."""
         h, product = self.hs[c], self.by_product[c]
         if not product:
             yield self._scalar(f"h{c}", h)
@@ -174,26 +196,7 @@ class TileSource:
         def term(a, b, k):
             return f"{a} * {b}" if product else f"h{c}({a}, {b}{self._w(c, f'[{k}]')})"
 
-        if product and self.storage[c][0] == "csr":
-            # Weights of squared differences: sum_k w_k^2 a_ik b_jk.
-            x = [f"x[e + {e}]" + f" * square(w{c}_0[k[e + {e}]])" * self.weights[c] for e in range(4)]
-            loads = [f"x{e} = {x[e]}; b{e} = panel[k[e + {e}]]" for e in range(4)]
-            yield textwrap.dedent(f"""\
-                def add{c}(x, k, start, i, panel, s, n{self._w(c)}):
-                    for j in range(n):
-                        s[j] = number(0)
-                    e, end = start[i], start[i + 1]
-                    while e + 4 <= end:
-                        {"; ".join(loads)}
-                        for j in range(n):
-                            s[j] += {" + ".join(f"x{e} * b{e}[j]" for e in range(4))}
-                        e += 4
-                    while e < end:
-                        {loads[0].replace("e + 0", "e")}
-                        for j in range(n):
-                            s[j] += x0 * b0[j]
-                        e += 1
-                """)
+        if self.has_strips(c):
             return
         rows = range(4)
         lines = [f"def add{c}(a0, a1, a2, a3, panel, s, k0, d, n{self._w(c)}):", "    k = 0"]
@@ -217,12 +220,13 @@ class TileSource:
     def packed_names(self):
         """Return the names of the arrays that hold a group of columns: panels, and for distances their norms and ones.
 
-        The ones are weights, of channels that have none.
+        The ones are weights, of channels that have none; `values` are the entries of sparse rows, times squared weights,
+        and `sizes` the norms of these rows.
         """
         names = []
         for c, is_distance in enumerate(self.is_distance):
-            names += [f"packed{c}"] + [f"norms{c}"] * is_distance
-            names += [f"ones{c}"] * (is_distance and not self.weights[c])
+            names += [f"packed{c}"] + [f"values{c}"] * self.has_strips(c)
+            names += [f"norms{c}", f"sizes{c}"] * is_distance + [f"ones{c}"] * (is_distance and not self.weights[c])
         return names
 
     def _tiles(self):
@@ -234,11 +238,14 @@ class TileSource:
             if self.is_dense(c):
                 add(f"d{c} = A{c}.shape[1]")
         # With more features than are added up at a time, those of all rows of a chunk are added before the next ones.
-        wide = " or ".join([f"d{c} > {FEATURES}" for c in channels if self.is_dense(c)] or ["False"])
-        add(f"height = step if {wide} else 4")
-        add("result = np.empty(columns, number)")
+        wide = [f"d{c} > {FEATURES}" for c in channels if self.is_dense(c)]
+        wide += ["True"] * any(map(self.has_strips, channels))
+        add(f"height = step if {' or '.join(wide) or 'False'} else 4")
+        add("result = aligned(1, columns)[0]")
         for c, (left, _) in enumerate(self.storage):
-            add(f"sums{c} = np.empty((height, columns), number)")
+            add(f"sums{c} = aligned(height, columns)")
+            if self.has_strips(c):
+                add(f"at{c} = np.empty(height, np.int64)")
             if left == "csr" and not self.by_product[c]:
                 add(f"dense{c} = np.empty((4, d{c}), number)")
             if self.is_distance[c]:
@@ -254,7 +261,8 @@ class TileSource:
             add("for j in range(nj):")
             add(f"    column{i}[j] = v{i}[ids[j0 + j]]")
         for c in channels:
-            add(f"panel{c} = packed{c}[(j0 - first) // columns]")
+            if not self.has_strips(c):
+                add(f"panel{c} = packed{c}[(j0 - first) // columns]")
         add("for low in range(t * step, high, height):")
         out.depth = 4
         add("end = min(high, low + height)")
@@ -273,22 +281,36 @@ class TileSource:
         self._use(add)
         return str(out)
 
+    def has_strips(self, c):
+        """Whether the panels of a channel are strips, for products with sparse rows."""
+        return self.storage[c][0] == "csr" and self.by_product[c]
+
     def is_dense(self, c):
         """Whether both sides of a channel are dense."""
         return self.storage[c] == ("dense", "dense")
 
     def _sums(self, c, add):
         """Write the sums of a channel, for the rows from low to end; of four rows, the last one is repeated."""
-        left, product = self.storage[c][0], self.by_product[c]
-        if left == "csr" and product:
-            add("for i in range(low, end):")
-            add(f"    add{c}(A{c}_x, A{c}_k, A{c}_start, rows[i], panel{c}, sums{c}[i - low], nj{self._w(c)})")
+        left = self.storage[c][0]
+        if self.has_strips(c):
+            strips = f"packed{c}[(j0 - first) // columns]"
+            add(f"clear(sums{c}, height, columns)")
+            add(f"for p in range(-(-nj // {STRIP})):")
+            add(f"    strip = {strips}[p]")
+            add("    for i in range(low, end):")
+            add(f"        at{c}[i - low] = A{c}_start[rows[i]]")
+            add(f"    for k0 in range(0, d{c}, features):")
+            add("        for i in range(low, end):")
+            entries = f"values{c}, A{c}_k, at{c}[i - low], A{c}_start[rows[i] + 1], k0 + features, strip"
+            add(f"            at{c}[i - low] = add_entries({entries}, sums{c}[i - low, p * {STRIP} :])")
             if self.is_distance[c]:
+                add("for i in range(low, end):")
                 A, B = (f"({side}{c}_x, {side}{c}_k, {side}{c}_start)" for side in "AB")
                 weights = f"w{c}_0" if self.weights[c] else f"ones{c}"
-                norms = f"norms{c}[(j0 - first) // columns], sums{c}[i - low], nj"
-                add(f"    distances({A}, rows[i], {B}, ids, j0, panel{c}, {weights}, {norms},")
-                add(f"        cancellation, dense{c}, seen{c})")
+                norms = f"sizes{c}[i], norms{c}[(j0 - first) // columns], sums{c}[i - low], nj, cancellation"
+                add(f"    if distances({norms}):")
+                points = f"{A}, rows[i], {B}, ids, j0, {strips}, {weights}"
+                add(f"        repair({points}, {norms}, dense{c}, seen{c})")
             return
         add(f"clear(sums{c}, height, nj)")
         add(f"for k0 in range(0, d{c}, {FEATURES}):")
@@ -304,9 +326,9 @@ class TileSource:
         """Write the statements that add or store what is wanted of one row and one panel."""
         if self.f is None:
             add("if block.shape[0]:")
-            add("    target = block[i]")
+            add("    target = block[i, j0 : j0 + nj]")  # where an index might be negative, no loop is vectorised
             add("    for j in range(nj):")
-            add("        target[j0 + j] = result[j]")
+            add("        target[j] = result[j]")
             add("for p in range(q.shape[0]):")
             add("    total[i, p] += dot(result, q[p, j0:], nj)")
         else:
