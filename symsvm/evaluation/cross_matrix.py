@@ -50,7 +50,7 @@ class TiledCrossMatrix:
         dtype: str,
     ):
         self.form, self.storage, self.data, self.shape, self.dtype = form, storage, data, (m, n), dtype
-        self.loops = {}
+        self.loops, self._kept = {}, {}
 
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
@@ -94,9 +94,9 @@ class TiledCrossMatrix:
             hs = [channel.h for channel in form.channels]
             self.loops["tiles"] = compile_tiles(form.epilogue, hs, *counts, self.storage)
         if want == "block":
-            self.loops["tiles"].block(rows, columns, self.data, out)
+            self.loops["tiles"].block(rows, columns, self.data, out, self._kept)
         else:
-            self.loops["tiles"].matvec(rows, columns, self.data, q, out)
+            self.loops["tiles"].matvec(rows, columns, self.data, q, out, self._kept)
 
 
 class NumpyCrossMatrix(TiledCrossMatrix):

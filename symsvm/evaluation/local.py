@@ -194,6 +194,8 @@ class PairMatrix:
         exact : bool
             Whether the values must be float64; else they may be float32.
         """
+        if not len(columns):
+            return
         if self.is_exact:
             out += (self._matrix[:, columns] if rows is None else self._matrix[rows[:, None], columns]) @ q
             return

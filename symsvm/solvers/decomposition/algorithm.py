@@ -52,6 +52,7 @@ class Result:
         for a kernel that is indefinite or not finite; z is the last point before).
     n_iter, steps : outer iterations and steps of SMO.
     trace : a list of `Info`, one for each iteration.
+    size : the largest |K_ii| of all variables that were solved for.
     """
 
     z: Array
@@ -60,6 +61,7 @@ class Result:
     n_iter: int
     steps: int
     trace: list[Info]
+    size: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def decompose(
             if reuse is not None:
                 reuse.working = None
             state.recompute_gradient()  # the interrupt may have come between z and K z
-        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace)
+        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace, state.size)
 
 
 def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> str:

@@ -17,7 +17,7 @@ class Parameters:
     whole : int
         A problem of at most so many variables is its own working set.
     join : int
-        Violators on each side that join the free variables; up to four times as many while few variables are free.
+        Violators on each side that join the free variables.
     max_free : int
         Free variables in a working set.
     candidate_part : float
@@ -66,8 +66,8 @@ class Parameters:
     whole: int = 2560
     join: int = 512
     max_free: int = 8192
-    candidate_part: float = 0.1
-    subproblem_part: float = 0.1
+    candidate_part: float = 0.3
+    subproblem_part: float = 0.25
     aim: float = 0.8
     aim_whole: float = 0.5
     digits_float32: float = 1e-5

@@ -29,9 +29,8 @@ def select(state: State) -> Array:
         free = _worst_and_random(free, distance, p.max_free, state.rng)
     chosen = [free]
     for candidates, score in (sides[:2], sides[2:]):
-        join = min(max(p.join, len(candidates) // 4), max(p.join, 4 * p.join - len(free)))
-        if len(candidates) > join:
-            candidates = _worst_and_random(candidates, score, join, state.rng)
+        if len(candidates) > p.join:
+            candidates = _worst_and_random(candidates, score, p.join, state.rng)
         chosen.append(candidates)
     return np.sort(np.concatenate(chosen))
 
