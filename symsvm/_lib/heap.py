@@ -22,7 +22,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> Array:
 
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + LINE, "uint8")
-    first = -memory.ctypes.data % LINE
+    first = -memory.__array_interface__["data"][0] % LINE
     return memory[first : first + size].view(dtype).reshape(shape)
 
 

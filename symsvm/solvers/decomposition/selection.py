@@ -27,10 +27,10 @@ def select(state: State) -> Array:
     if len(free) > p.max_free:
         distance = np.abs(state.F[free] - state.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
         free = _worst_and_random(free, distance, p.max_free, state.rng)
-    chosen = [free]
+    chosen, join = [free], min(p.join, max(p.join_few, qp.m // p.join_points))
     for candidates, score in (sides[:2], sides[2:]):
-        if len(candidates) > p.join:
-            candidates = _worst_and_random(candidates, score, p.join, state.rng)
+        if len(candidates) > join:
+            candidates = _worst_and_random(candidates, score, join, state.rng)
         chosen.append(candidates)
     return np.sort(np.concatenate(chosen))
 

@@ -281,7 +281,8 @@ class State:
         # A part need not be solved better than the whole is; and no violation falls below the digits of the matrix.
         p = self.parameters
         digits = p.digits_float32 if self.working.K.dtype == "float32" else p.digits_float64
-        eps = self.violation * (digits if self.is_whole else max(digits, p.subproblem_part))
+        part = p.subproblem_part * min(1.0, len(W) / p.subproblem_size)
+        eps = self.violation * (digits if self.is_whole else max(digits, part))
         if self.pairs is None:
             eps = max(self.aim * tol, eps)
         # F of free variables is near the middle: relative to it, float32 has the digits that count.
