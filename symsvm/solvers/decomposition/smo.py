@@ -197,19 +197,27 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
         ups, lows = up[chosen], low[chosen]
         b = _least_of(least[chosen])
         part = slice(b * BLOCK, (b + 1) * BLOCK)
-        i = b * BLOCK + _position(F[part], ups[part], least[chosen, b])
+        place = _position(F[part], ups[part], least[chosen, b])
+        if place == BLOCK:  # of NaN
+            break
+        i = b * BLOCK + place
         row_i = K[i]
         _gains(F, row_i, diagonal, diagonal[i], F[i], lows, tiny, gains)
         b = _most_of(gains)
         if not gains[b] > 0:
             break
         part = slice(b * BLOCK, (b + 1) * BLOCK)
-        j = b * BLOCK + _position_of_gain(
+        place = _position_of_gain(
             F[part], row_i[part], diagonal[part], diagonal[i], F[i], lows[part], tiny, gains[b]
         )
+        if place == BLOCK:
+            break
+        j = b * BLOCK + place
         d = float(F[j] - F[i]) / max(float(diagonal[i]) + float(diagonal[j]) - 2 * float(row_i[j]), floor)
         room_i, room_j = upper[i] - z[i], z[j] - lower[j]
         d = min(d, room_i, room_j)
+        if not d > 0:
+            break
         # Exactly at a bound: rounding must not leave the variable free.
         z[i] = upper[i] if d == room_i else z[i] + d
         z[j] = lower[j] if d == room_j else z[j] - d
