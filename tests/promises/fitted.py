@@ -64,7 +64,7 @@ def _snapped(z, bound):
 
 
 def _margin(model, number, coef):
-    """The rho by which the coefficients of a problem of NuSVC were divided: z is rho coef, to the rounding of a division.
+    """The rho by which coefficients of NuSVC were divided: z is rho coef, to the rounding of a division.
 
     The sum of z over a class is known, but only to the rounding of all steps. A rho from this sum would leave variables
     that are at a bound a few units of the last place below it, and so free.
