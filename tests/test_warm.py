@@ -24,17 +24,58 @@ def once(x):
 @njit(cache=True)
 def again(x):
     return once(x) - 1
+
+@njit(cache=True)
+def assign(x, y):
+    x[1:] = y
+
+@njit(cache=True)
+def unknown(x, y):
+    x[1:] = y
+    return x.no_such_attribute
+"""
+
+SHAPES = r"""
+import numba, numpy as np, pytest, loops_of_test as loops
+from numba.np import arrayobj
+from symsvm._lib.code_cache import COMPILATION
+
+whole, x, y = arrayobj.raise_with_shape_context, np.ones(3), np.ones(4)
+with pytest.raises(numba.TypingError):
+    loops.unknown(x, y)
+assert arrayobj.raise_with_shape_context is whole and COMPILATION.functions == 1
+
+@numba.njit
+def theirs(x, y):
+    if x[0] > 1:
+        loops.assign(x, y)
+    x[1:] = y
+
+with pytest.raises(ValueError, match=r"cannot assign slice of shape \(4,\) from input of shape \(2,\)"):
+    theirs(x, y)
+with pytest.raises(ValueError, match="cannot assign slice from input of different size"):
+    loops.assign(x, y)
+assert COMPILATION.functions == 2 and COMPILATION._depth == 0
+
+try:  # an end that does not come
+    COMPILATION.watch(theirs.py_func, "")
+    COMPILATION.begin(theirs)
+    assert arrayobj.raise_with_shape_context is not whole
+    numba.njit(lambda x: x + 1)(1)
+    assert arrayobj.raise_with_shape_context is whole and COMPILATION._depth == 0
+finally:
+    COMPILATION.end()
 """
 
 
 @pytest.fixture
 def compile_loops(tmp_path):
-    """Compile three functions in a process of its own, into one cache; return what it wrote to stderr."""
+    """Compile functions in a process of its own, into one cache; return what it wrote to stderr."""
     (tmp_path / "loops_of_test.py").write_text(LOOPS, encoding="utf-8")
-    code = "import loops_of_test as loops; assert loops.once(1) == 4; assert loops.again(2.0) == 5"
+    compiled = "import loops_of_test as loops; assert loops.once(1) == 4; assert loops.again(2.0) == 5"
     paths = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
 
-    def call(**options):
+    def call(code=compiled, **options):
         env = {**os.environ, "SYMSVM_QUIET": "0", **paths, **options.pop("env", {})}
         return subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=300, **options)
 
@@ -69,6 +110,10 @@ def test_a_terminal_shows_what_is_under_way(compile_loops):
 
 def test_a_closed_stderr_is_no_failure(compile_loops):
     compile_loops(stderr=None, preexec_fn=lambda: os.close(2))
+
+
+def test_errors_of_shapes_are_short_in_own_functions_only(compile_loops):
+    compile_loops(SHAPES, env={"SYMSVM_QUIET": "1"})
 
 
 @pytest.mark.parametrize(
