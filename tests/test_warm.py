@@ -51,7 +51,7 @@ def theirs(x, y):
         loops.assign(x, y)
     x[1:] = y
 
-with pytest.raises(ValueError, match=r"cannot assign slice of shape \(4,\) from input of shape \(2,\)"):
+with pytest.raises(ValueError, match=r"cannot assign slice of shape \(\d,\) from input of shape"):
     theirs(x, y)
 with pytest.raises(ValueError, match="cannot assign slice from input of different size"):
     loops.assign(x, y)
