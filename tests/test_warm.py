@@ -130,13 +130,20 @@ def test_the_command_sums_up(monkeypatch, found, text):
     assert (document["functions"], document["directories"][0]) == (sum(count for _, count, _ in found), "/a")
 
 
+@pytest.mark.parametrize("name", warm_command.TASKS)
+def test_a_task_runs(name):
+    count, directories = warm_command.run_task(name)
+    assert count >= 0
+    assert directories
+
+
 @pytest.mark.slow
 def test_nothing_is_left_to_compile(tmp_path):
     """After `symsvm warm`, a fresh process fits and predicts without compiling anything."""
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTENSOR_FLAGS": f"base_compiledir={tmp_path}"}
     program = [sys.executable, "-m", "symsvm", "warm", "--json"]
     document = json.loads(subprocess.run(program, capture_output=True, text=True, env=env, check=True).stdout)
-    assert document["functions"] > 50
+    assert document["functions"] > 20
     assert document["directories"] == [str(tmp_path)]
     code = (
         "from symsvm._lib.code_cache import COMPILATION; from symsvm.cli.warm_command import TASKS, run_task\n"

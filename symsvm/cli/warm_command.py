@@ -129,7 +129,7 @@ def _solver() -> None:
     NuSVC(nu=0.3).fit(X, y)
     OneClassSVM().fit(X)
     X, y = _data(60, 2)
-    SVC(probability=True, C=1e3).fit(X, y).predict_proba(X)
+    SVC(calibration="sigmoid", C=1e3).fit(X, y).predict_proba(X)
 
 
 def _linear() -> None:
@@ -139,14 +139,13 @@ def _linear() -> None:
     for k in (2, 3):
         X, y = _data(300, 5, k)
         for points in _both(X):
-            for loss in ("hinge", "squared_hinge"):
-                for penalty in ("l2", "l1"):
-                    LinearSVC(loss=loss, penalty=penalty, max_iter=200).fit(points, y).predict(points)
+            for loss, penalty in (("hinge", "l2"), ("squared_hinge", "l2"), ("squared_hinge", "l1")):
+                LinearSVC(loss=loss, penalty=penalty, max_iter=200).fit(points, y).predict(points)
             for multi_class in ("ovr", "crammer_singer"):
                 LinearSVC(multi_class=multi_class, max_iter=200).fit(points, y)
-            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
-                for penalty in ("l2", "l1"):
-                    LinearSVR(loss=loss, penalty=penalty, max_iter=200).fit(points, X[:, 0])
+            squared = "squared_epsilon_insensitive"
+            for loss, penalty in (("epsilon_insensitive", "l2"), (squared, "l2"), (squared, "l1")):
+                LinearSVR(loss=loss, penalty=penalty, max_iter=200).fit(points, X[:, 0])
 
 
 def _files() -> None:
