@@ -224,6 +224,8 @@ class QuadraticProgram:
         ndarray
             The feasible point (n,).
         """
+        if near is None and not self.total.any() and (self.lower <= 0).all() and (self.upper >= 0).all():
+            return np.zeros(self.n)
         z = np.zeros(self.n) if near is None else np.asarray(near, dtype="float64")
         z = np.clip(z, self.lower, self.upper)
         for g, total in enumerate(self.total):
@@ -256,6 +258,11 @@ class QuadraticProgram:
             The largest difference from a total that rounding explains.
         """
         return rounding_error(float(np.abs(z).sum()), self.n, z.dtype) if len(self.total) else 0.0
+
+    @property
+    def rounding_part(self) -> float:
+        """What `rounding_error` is, as a part of the sum of |z_i|."""
+        return rounding_error(1.0, self.n, "float64") if len(self.total) else 0.0
 
     def snap_to_bounds(self, z: Array) -> Array:
         """Return z with the variables at their bounds that are off them by the rounding of a total alone.

@@ -18,7 +18,7 @@ in float64.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,7 @@ from symsvm._lib.blas import SingleThreadedBlas
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 from symsvm.solvers.decomposition.refinement import refine
 from symsvm.solvers.decomposition.state import Check, State
+from symsvm.solvers.solution import Info
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.objectives import QuadraticProgram
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
-    from symsvm.solvers.solution import Info
 
 __all__ = ["Result", "SingleThreadedBlas", "decompose"]
+
+# Variables of a problem that is solved in one call, which no interrupt ends.
+_SMALL = 1280
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Result:
         for a kernel that is indefinite or not finite; z is the last point before).
     n_iter, steps : outer iterations and steps of SMO.
     trace : a list of `Info`, one for each iteration.
+    is_snapped : whether no variable is off its bound by rounding alone.
+    most_violation : a bound of the violation at z for any other order of the sums; infinite where none is known.
     """
 
     z: Array
@@ -60,6 +65,8 @@ class Result:
     n_iter: int
     steps: int
     trace: list[Info]
+    is_snapped: bool = False
+    most_violation: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -97,10 +104,12 @@ def decompose(
     seed, pairs, parameters : see `Decomposition`.
     reuse : hands the working set from one program to the next over the same points.
     """
+    began = time.perf_counter()
+    limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
+    if pairs is None and (result := _decompose_small(qp, matrix, start, parameters, limits, began)) is not None:
+        return result
     # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
     with SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
-        began = time.perf_counter()
-        limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
         state = State(qp, matrix, start, seed, pairs, parameters, reuse, limits.deadline)
         trace: list[Info] = []
         try:
@@ -118,6 +127,47 @@ def decompose(
                 reuse.working = None
             state.recompute_gradient()  # the interrupt may have come between z and K z
         return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace)
+
+
+def _decompose_small(
+    qp: QuadraticProgram, matrix: KernelMatrix, start: Array | None, parameters: Parameters, limits: _Limits, began: float
+) -> Result | None:
+    """Solve a small problem in one call; None if it is not small, or if the call has not solved it."""
+    dense = getattr(matrix, "dense", None)
+    if dense is None or not matrix.is_exact or qp.n > min(parameters.whole, _SMALL):
+        return None
+    from symsvm.solvers.decomposition.small_problem import FIELDS, minimise  # Numba is loaded when it is first needed
+
+    entries = matrix.entries
+    K, points = dense()
+    if K is None:
+        return None
+    p, first, found = parameters, qp.start(start), np.empty(FIELDS)
+    bounds = qp.p, qp.lower, qp.upper, qp.diagonal, qp.group, qp.total
+    rounds = p.rounding, p.refine_rounds, p.refine_cost
+    slack = qp.rounding_part
+    z, Kz, before = minimise(K, points, *bounds, first, limits.tol, p.aim_whole, slack, *rounds, found)
+    W, violation, gap, free, bounded, W_z, violation_z, gap_z, free_z, bounded_z, done, is_off, steps, size = found.tolist()
+    if not done:
+        return None
+    rows, trace, stopped = (matrix.entries - entries) / qp.m, [], "tol"
+    error = 4 * np.finfo("float64").eps * qp.n * size * float(np.abs(z).sum())
+    end = Result(z, Kz, "tol", int(violation > limits.tol), int(steps), trace, not is_off, violation_z + error)
+    start_of_all = replace(end, z=first, Kz=before, n_iter=0, steps=0, is_snapped=False, most_violation=np.inf)
+    try:
+        if violation > limits.tol:
+            trace.append(Info(0, time.perf_counter() - began, W, violation, gap, int(free), int(bounded), rows))
+            stopped = _reached(limits, Check.ABOVE, trace[-1], began)
+            if stopped is not None:
+                return replace(start_of_all, stopped=stopped)
+        count = int(free_z), int(bounded_z)
+        trace.append(Info(end.n_iter, time.perf_counter() - began, W_z, violation_z, gap_z, *count, rows))
+        _reached(limits, Check.WITHIN, trace[-1], began)
+    except KeyboardInterrupt:
+        if not trace:
+            raise
+        return replace(end if len(trace) > end.n_iter else start_of_all, stopped="interrupt")
+    return end
 
 
 def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> str:
