@@ -12,6 +12,7 @@ from symsvm.compiler.ops.kernel_ops import KernelGram, KernelMatvec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
     from numpy.typing import ArrayLike
 
@@ -51,6 +52,16 @@ class TiledCrossMatrix:
     ):
         self.form, self.storage, self.data, self.shape, self.dtype = form, storage, data, (m, n), dtype
         self.loops = {}
+
+    def with_rows(self, X: Array) -> Self:
+        """The matrix with other points x_i, where they are all that dense channels have of them."""
+        data, i = list(self.data), 0
+        for channel in self.form.channels:
+            data[i] = X
+            i += 2 + len(channel.weights)
+        pairs = type(self)(self.form, self.storage, data, len(X), self.shape[1], dtype=self.dtype)
+        pairs.loops = self.loops
+        return pairs
 
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""

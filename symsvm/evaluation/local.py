@@ -94,6 +94,7 @@ class PairMatrix:
         return self._finite_matrix, np.arange(self.m)
 
     @functools.cached_property
+    @_ignore_overflow()
     def _finite_matrix(self) -> Array | None:
         return self._matrix if np.isfinite(self._matrix.sum()) else None
 

@@ -259,11 +259,6 @@ class QuadraticProgram:
         """
         return rounding_error(float(np.abs(z).sum()), self.n, z.dtype) if len(self.total) else 0.0
 
-    @property
-    def rounding_part(self) -> float:
-        """What `rounding_error` is, as a part of the sum of |z_i|."""
-        return rounding_error(1.0, self.n, "float64") if len(self.total) else 0.0
-
     def snap_to_bounds(self, z: Array) -> Array:
         """Return z with the variables at their bounds that are off them by the rounding of a total alone.
 
@@ -338,9 +333,8 @@ class QuadraticProgram:
         below, above = z < self.upper, z > self.lower
         for g in range(max(1, len(self.total))):
             members = self.group == g if len(self.total) else np.ones(self.n, dtype=bool)
-            up, low = members & below, members & above
-            least = np.min(F, where=up, initial=np.inf)
-            most = np.max(F, where=low, initial=-np.inf)
+            least = F[members & below].min(initial=np.inf)
+            most = F[members & above].max(initial=-np.inf)
             if not len(self.total):
                 return np.zeros(0), float(max(0.0, -least, most))
             bs.append(-level(F, members, least, most, self._penalties))
@@ -350,11 +344,11 @@ class QuadraticProgram:
     @functools.cached_property
     def _penalties(self) -> Array:
         """How much each variable counts: the distance of its bounds, or 1 / D where that is not finite, or else 1."""
-        with np.errstate(divide="ignore"):
-            for size in (self.upper - self.lower, 1 / self.diagonal):
-                if np.isfinite(size).all():
-                    return size
-        return np.ones(self.n)
+        size = self.upper - self.lower
+        if not np.isfinite(size).all():
+            with np.errstate(divide="ignore"):
+                size = 1 / self.diagonal
+        return size if np.isfinite(size).all() else np.ones(self.n)
 
     def gap(self, F: Array, z: Array, b: Array) -> float:
         """Return the duality gap, for the C-SVC P - D of Eq. 16 and 21.
@@ -441,7 +435,8 @@ def _program(
     if not intercept:
         group, total = np.full(n, -1), ()
     group = np.zeros(n, dtype="int64") if group is None else group
-    bounds = np.where(np.greater(sign, 0), 0.0, -most), np.where(np.greater(sign, 0), most, 0.0)
+    is_positive = np.greater(sign, 0)
+    bounds = np.where(is_positive, 0.0, -most), np.where(is_positive, most, 0.0)
     D = np.array(np.broadcast_to(diagonal, n), dtype="float64")
     return QuadraticProgram(p, *bounds, n if m is None else m, group, np.asarray(total, dtype="float64"), D)
 

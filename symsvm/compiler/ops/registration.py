@@ -1,7 +1,7 @@
 """The registration of our Ops with PyTensor's Numba backend, when a graph that has one may be compiled.
 
-A user may give any graph to `pytensor.function`, so that an Op is registered when its first node is made. It takes 0.1 s
-in each process. Graphs that are made to be read, and of which nothing is compiled that has such an Op, need none.
+A user may give any graph to `pytensor.function`, so that an Op is registered when its first node is made. It takes
+0.1 s in each process. Graphs that are made to be read, and of which nothing is compiled that has such an Op, need none.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ in float64.
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symsvm._lib.blas import SingleThreadedBlas
+from symsvm.objectives.certificate import rounding_error
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 from symsvm.solvers.decomposition.refinement import refine
 from symsvm.solvers.decomposition.state import Check, State
@@ -130,11 +132,16 @@ def decompose(
 
 
 def _decompose_small(
-    qp: QuadraticProgram, matrix: KernelMatrix, start: Array | None, parameters: Parameters, limits: _Limits, began: float
+    qp: QuadraticProgram,
+    matrix: KernelMatrix,
+    start: Array | None,
+    parameters: Parameters,
+    limits: _Limits,
+    began: float,
 ) -> Result | None:
     """Solve a small problem in one call; None if it is not small, or if the call has not solved it."""
     dense = getattr(matrix, "dense", None)
-    if dense is None or not matrix.is_exact or qp.n > min(parameters.whole, _SMALL):
+    if dense is None or not matrix.is_exact or len(qp.total) > 1 or qp.n > min(parameters.whole, _SMALL):
         return None
     from symsvm.solvers.decomposition.small_problem import FIELDS, minimise  # Numba is loaded when it is first needed
 
@@ -145,29 +152,33 @@ def _decompose_small(
     p, first, found = parameters, qp.start(start), np.empty(FIELDS)
     bounds = qp.p, qp.lower, qp.upper, qp.diagonal, qp.group, qp.total
     rounds = p.rounding, p.refine_rounds, p.refine_cost
-    slack = qp.rounding_part
+    slack = rounding_error(1.0, qp.n, "float64") if len(qp.total) else 0.0
     z, Kz, before = minimise(K, points, *bounds, first, limits.tol, p.aim_whole, slack, *rounds, found)
-    W, violation, gap, free, bounded, W_z, violation_z, gap_z, free_z, bounded_z, done, is_off, steps, size = found.tolist()
+    W, violation, gap, free, bounded, W_z, violation_z, gap_z, free_z, bounded_z, done, is_off, steps, size = (
+        found.tolist()
+    )
     if not done:
         return None
-    rows, trace, stopped = (matrix.entries - entries) / qp.m, [], "tol"
-    error = 4 * np.finfo("float64").eps * qp.n * size * float(np.abs(z).sum())
-    end = Result(z, Kz, "tol", int(violation > limits.tol), int(steps), trace, not is_off, violation_z + error)
-    start_of_all = replace(end, z=first, Kz=before, n_iter=0, steps=0, is_snapped=False, most_violation=np.inf)
+    rows, trace = (matrix.entries - entries) / qp.m, []
+    error = 4 * sys.float_info.epsilon * qp.n * size * float(np.abs(z).sum())
+    n_iter = int(violation > limits.tol)
+    end = Result(z, Kz, "tol", n_iter, int(steps), trace, not is_off, violation_z + error)
+    stopped = None
     try:
-        if violation > limits.tol:
+        if n_iter:
             trace.append(Info(0, time.perf_counter() - began, W, violation, gap, int(free), int(bounded), rows))
             stopped = _reached(limits, Check.ABOVE, trace[-1], began)
-            if stopped is not None:
-                return replace(start_of_all, stopped=stopped)
-        count = int(free_z), int(bounded_z)
-        trace.append(Info(end.n_iter, time.perf_counter() - began, W_z, violation_z, gap_z, *count, rows))
-        _reached(limits, Check.WITHIN, trace[-1], began)
+        if stopped is None:
+            count = int(free_z), int(bounded_z)
+            trace.append(Info(n_iter, time.perf_counter() - began, W_z, violation_z, gap_z, *count, rows))
+            _reached(limits, Check.WITHIN, trace[-1], began)
     except KeyboardInterrupt:
         if not trace:
             raise
-        return replace(end if len(trace) > end.n_iter else start_of_all, stopped="interrupt")
-    return end
+        stopped = "interrupt"
+    if stopped is None:
+        return end
+    return replace(end, stopped=stopped) if len(trace) > n_iter else Result(first, before, stopped, 0, 0, trace)
 
 
 def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> str:

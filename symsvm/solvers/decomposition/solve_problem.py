@@ -195,7 +195,12 @@ def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: f
     b, violation = whole.multipliers(F, z)
     stopped = result.stopped
     is_sure = problem.smooth is None and result.most_violation <= tol_z
-    if stopped == "tol" and not is_sure and _is_doubtful(matrix, z, tol_z) and certify().status not in ("optimal", "stationary"):
+    if (
+        stopped == "tol"
+        and not is_sure
+        and _is_doubtful(matrix, z, tol_z)
+        and certify().status not in ("optimal", "stationary")
+    ):
         stopped, violation = "stalled", certify().violation / change.violation
     if stopped != "tol":
         was_tried = stopped != "interrupt" or result.n_iter > 0
