@@ -117,9 +117,10 @@ class NumpyCrossMatrix(TiledCrossMatrix):
 
     def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         form = self.form
-        op = KernelGram if want == "block" else KernelMatvec
-        hs = [channel.h for channel in form.channels]
-        op = op(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
+        op = self.loops.get(want)
+        if op is None:
+            kind, hs = KernelGram if want == "block" else KernelMatvec, [channel.h for channel in form.channels]
+            op = self.loops[want] = kind(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
         channels, u, v, theta, _ = op.split(self.data)
         inputs = [x for A, B, weights in channels for x in (A[rows], B[columns], *weights)]
         inputs += [*(x[rows] for x in u), *(x[columns] for x in v), *theta]

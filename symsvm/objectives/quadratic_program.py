@@ -332,7 +332,7 @@ class QuadraticProgram:
         bs, worst = [], 0.0
         below, above = z < self.upper, z > self.lower
         for g in range(max(1, len(self.total))):
-            members = self.group == g if len(self.total) else np.ones(self.n, dtype=bool)
+            members = self.group == g if len(self.total) > 1 else np.ones(self.n, dtype=bool)
             least = F[members & below].min(initial=np.inf)
             most = F[members & above].max(initial=-np.inf)
             if not len(self.total):
@@ -437,7 +437,7 @@ def _program(
     group = np.zeros(n, dtype="int64") if group is None else group
     is_positive = np.greater(sign, 0)
     bounds = np.where(is_positive, 0.0, -most), np.where(is_positive, most, 0.0)
-    D = np.array(np.broadcast_to(diagonal, n), dtype="float64")
+    D = diagonal if np.shape(diagonal) == (n,) else np.full(n, diagonal, dtype="float64")
     return QuadraticProgram(p, *bounds, n if m is None else m, group, np.asarray(total, dtype="float64"), D)
 
 
