@@ -95,6 +95,7 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "FunctionCache": _numba("caching", "keep errors of the cache from stopping a fit"),
     "IndexDataCacheFile": _numba("caching", "recognise damaged files of the cache"),
     "NullCache": _numba("caching", "compile without a cache"),
+    "rtsys": _numba("runtime", "load functions of the cache without all that compiling them takes"),
     "Listener": _numba("event", "say that it compiles"),
     "register": _numba("event", "say that it compiles"),
     "raise_with_shape_context": PrivateName(

@@ -178,7 +178,8 @@ def solve_problem(
 def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: float) -> Solution:
     """The solution at the end of a run; warn if it stopped short of tol."""
     program, matrix, change = problem.program, problem.matrix, problem.change
-    z, Kz = _snap(program, matrix, result) if problem.smooth is None else (result.z, result.Kz)
+    is_whole = problem.smooth is not None or result.is_snapped
+    z, Kz = (result.z, result.Kz) if is_whole else _snap(program, matrix, result)
     tol_z = tol / change.violation
 
     @functools.cache
@@ -193,7 +194,13 @@ def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: f
     F = whole.gradient(Kz, z)
     b, violation = whole.multipliers(F, z)
     stopped = result.stopped
-    if stopped == "tol" and _is_doubtful(matrix, z, result.size, tol_z) and certify().status not in ("optimal", "stationary"):
+    is_sure = problem.smooth is None and result.most_violation <= tol_z
+    if (
+        stopped == "tol"
+        and not is_sure
+        and _is_doubtful(matrix, z, result.size, tol_z)
+        and certify().status not in ("optimal", "stationary")
+    ):
         stopped, violation = "stalled", certify().violation / change.violation
     if stopped != "tol":
         was_tried = stopped != "interrupt" or result.n_iter > 0
