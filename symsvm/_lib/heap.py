@@ -5,15 +5,18 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
 
-__all__ = ["LINE", "aligned_copy", "aligned_empty", "aligned_full", "trim_memory"]
+__all__ = ["LINE", "aligned_copy", "aligned_empty", "aligned_full", "recycle", "trim_memory"]
 
 # Bytes of a line of the cache.
 LINE = 64
+
+_SPARE = threading.local()
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -21,17 +24,25 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> Array:
     import numpy as np  # the command line imports this module before it needs NumPy
 
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + LINE, "uint8")
+    memory, _SPARE.memory = getattr(_SPARE, "memory", None), None
+    if memory is None or not size + LINE <= len(memory) <= 4 * size:
+        _SPARE.memory = memory
+        memory = np.empty(size + LINE, "uint8")
     first = -memory.__array_interface__["data"][0] % LINE
     return memory[first : first + size].view(dtype).reshape(shape)
 
 
-def trim_memory() -> None:
-    """Return freed memory to the system; glibc would keep what lies between blocks that are still in use."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
-        if trim is not None:
-            trim(0)
+def recycle(array: Array) -> None:
+    """Keep the memory of a large `aligned_empty` that nobody uses any more for the next one of this thread.
+
+    The first use of fresh memory takes longer than what is computed there. At most 64 MB are kept.
+    """
+    memory = array
+    while memory.base is not None:
+        memory = memory.base
+    spare = getattr(_SPARE, "memory", None)
+    if 2**20 <= len(memory) <= 2**26 and (spare is None or len(spare) < len(memory)):
+        _SPARE.memory = memory
 
 
 def aligned_full(shape: tuple[int, ...], value: float, dtype: Any) -> Array:

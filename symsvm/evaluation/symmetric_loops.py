@@ -5,20 +5,18 @@ work for them.
 """
 
 # pyright: reportCallIssue=false
-# Numba calls the intrinsic without its first parameter.
+# Numba calls intrinsics without their first parameter.
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import llvmlite.ir as ir
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from symsvm._lib.code_cache import njit
 from symsvm._lib.heap import LINE
 from symsvm._lib.threads import in_parts
+from symsvm.compiler.ops.transposition import transpose_square
 from symsvm.compiler.ops.vector_math import where
 
 if TYPE_CHECKING:
@@ -30,40 +28,6 @@ __all__ = ["add_rows", "gather", "gathered_product", "is_finite", "mirror", "mir
 _FEW_MOVED, _FEW_ADDED = 2**18, 2**21
 
 
-@intrinsic
-def _transpose(typingctx, K, i, j):
-    """K_ji = K_ij for a square of as many rows and columns as a vector has numbers, from (i, j) on, in registers."""
-
-    def generate(context, builder, signature, args):
-        K, i, j = context.make_array(signature.args[0])(context, builder, args[0]), args[1], args[2]
-        size = signature.args[0].dtype.bitwidth // 8
-        n, width = LINE // size, builder.extract_value(K.shape, 1)
-        vector, positions = ir.VectorType(K.data.type.pointee, n), ir.VectorType(ir.IntType(32), n)
-
-        def at(row, column):
-            offset = builder.add(builder.mul(row, width), column)
-            return builder.bitcast(builder.gep(K.data, [offset]), vector.as_pointer())
-
-        def after(index, t):
-            return builder.add(index, ir.Constant(index.type, t))
-
-        rows = [builder.load(at(after(i, t), j), align=size) for t in range(n)]
-        step = 1
-        while step < n:  # exchange the squares of this size beside the diagonal of each one of twice the size
-            upper = ir.Constant(positions, [n + k - step if k & step else k for k in range(n)])
-            lower = ir.Constant(positions, [n + k if k & step else k + step for k in range(n)])
-            for t in range(n):
-                if not t & step:
-                    a, b = rows[t], rows[t + step]
-                    rows[t], rows[t + step] = builder.shuffle_vector(a, b, upper), builder.shuffle_vector(a, b, lower)
-            step *= 2
-        for t, row in enumerate(rows):
-            builder.store(row, at(after(j, t), i), align=size)
-        return context.get_dummy_value()
-
-    return types.none(K, types.int64, types.int64), generate
-
-
 @njit(cache=True, nogil=True)
 def mirror_columns(K, low, high, first, last):
     """K_ji = K_ij for the rows i from low to high and the columns j from first to last, a square at a time."""
@@ -71,7 +35,7 @@ def mirror_columns(K, low, high, first, last):
     rows, columns = high - (high - low) % n, last - (last - first) % n
     for c in range(first, columns, n):
         for i in range(low, rows, n):
-            _transpose(K, i, c)
+            transpose_square(K, i, c)
     for c in range(first, last):
         for i in range(low if c >= columns else rows, high):
             K[c, i] = K[i, c]

@@ -3,9 +3,14 @@
 Panels are filled from `low` to `high`: panel t has the points `ids` from `first` + t columns on.
 """
 
+# pyright: reportCallIssue=false
+# Numba calls intrinsics without their first parameter.
+
 import numpy as np
 
 from symsvm._lib.code_cache import njit
+from symsvm._lib.heap import LINE
+from symsvm.compiler.ops.transposition import transpose_rows
 
 __all__ = ["pack", "pack_csr", "row_norms"]
 
@@ -15,16 +20,19 @@ _OPTIONS = {"cache": True, "nogil": True, "fastmath": {"contract"}, "error_model
 @njit(**_OPTIONS)
 def pack(B, ids, first, low, high, panels):
     """Copy rows of a dense matrix."""
-    d, columns = B.shape[1], panels.shape[2]
+    d, columns, square = B.shape[1], panels.shape[2], LINE // B.itemsize
     for t in range(low, high):
         panel, start = panels[t], first + t * columns
-        n = min(columns, len(ids) - start)
-        for j0 in range(0, n, 16):  # blocks of whole cache lines
-            for k0 in range(0, d, 16):
-                for j in range(j0, min(j0 + 16, n)):
-                    row = B[ids[start + j]]
-                    for k in range(k0, min(k0 + 16, d)):
-                        panel[k, j] = row[k]
+        n = max(0, min(columns, len(ids) - start))
+        whole = n - n % square, d - d % square
+        for j in range(0, whole[0], square):
+            some = ids[start + j : start + j + square]
+            for k in range(0, whole[1], square):
+                transpose_rows(B, some, k, panel, j)
+        for j in range(n):
+            row = B[ids[start + j]]
+            for k in range(whole[1] if j < whole[0] else 0, d):
+                panel[k, j] = row[k]
 
 
 @njit(**_OPTIONS)

@@ -33,14 +33,16 @@ Kept: TypeAlias = dict[Any, Any]
 
 # Columns of a panel, rows of a chunk, and rows of a chunk with more than `FEATURES`: a panel and the sums of such a
 # chunk fit a cache of 512 kB.
-_COLUMNS, _ROWS, _WIDE_ROWS = 512, 512, 128
+_COLUMNS, _ROWS, _WIDE_ROWS = 512, 512, 256
 # The number of chunks that few rows are divided into, so that many cores have work.
-_CHUNKS = 16
+_CHUNKS = 8
 # Entries of a panel with all features of sparse points, of one of strips, and of all panels of a group together.
 _SPARSE_PANEL, _STRIPS, _GROUP = 2**17, 2**20, 2**22
 # Entries of a row in the features of strips that are added up at a time, on average, and the most of these features:
 # their strip fits the second cache.
 _STRIP_ENTRIES, _STRIP_FEATURES = 12, 2048
+# Groups of strips that are kept: problems of two classes come back to the points of both.
+_KEPT = 3
 # Multiplications up to which one core is faster than several: others take longer to wake up.
 _SHORT = 2**22
 
@@ -90,9 +92,9 @@ class TileLoops:
         step = min(_WIDE_ROWS if is_wide else _ROWS, max(4, 4 * -(-m // (4 * _CHUNKS))))
         columns = self._columns(widths)
         panels = max(1, min(-(-n // columns), _GROUP // max(1, columns * sum(widths))))
-        last_ids, packed = kept.get("panels", (None, None)) if strips else (None, None)
-        is_packed = last_ids is not None and np.array_equal(last_ids, ids)
-        if not is_packed:
+        packed = next((these for some, these in kept.get("panels", ()) if np.array_equal(some, ids)), None)
+        is_packed = packed is not None
+        if packed is None:
             packed = [self._packed(c, data, d, panels, columns, kept) for c, d in enumerate(widths)]
         features = min([self._features(c, data, widths[c]) for c in strips], default=0)
         shared = [array for arrays in packed for array in arrays]
@@ -113,7 +115,7 @@ class TileLoops:
                 in_turn(pack, -(-(last - first) // columns))
             in_turn(run, -(-m // step))
         if strips and not is_packed and n <= panels * columns:
-            kept["panels"] = ids.copy(), packed
+            kept["panels"] = (ids.copy(), packed), *kept.get("panels", ())[: _KEPT - 1]
 
     def _columns(self, widths):
         """The columns of a panel, which has all features where one side is sparse; else only as many as fit the cache."""

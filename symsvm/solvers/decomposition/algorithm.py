@@ -123,6 +123,8 @@ def decompose(
                 state.finish()
             if reuse is not None:
                 reuse.working = state.working
+            else:
+                state.working.release()
         except KeyboardInterrupt:
             if not trace:
                 raise

@@ -18,6 +18,9 @@ class Parameters:
         A problem of at most so many variables is its own working set.
     join, join_few, join_points : int
         Violators on each side that join the free variables: one for so many points, at least few and at most `join`.
+    wide, wide_points, wide_part : int, int, float
+        Features from which on all variables are solved for together, if there are at most so many points for each, or
+        so large a part of a working set is not 0.
     max_free : int
         Free variables in a working set.
     candidate_part : float
@@ -68,6 +71,9 @@ class Parameters:
     join: int = 512
     join_few: int = 128
     join_points: int = 8
+    wide: int = 200
+    wide_points: int = 8
+    wide_part: float = 0.5
     max_free: int = 8192
     candidate_part: float = 0.3
     subproblem_part: float = 0.25

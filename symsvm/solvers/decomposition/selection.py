@@ -22,6 +22,8 @@ def select(state: State) -> Array:
         return np.arange(qp.n)
     if state.pairs is not None:
         return _pair(state)
+    if _wants_all(state):
+        return state.active.variables
     ends = state.least, state.most, p.candidate_part * state.violation
     free, *sides = violators(state.F, state.z, qp.lower, qp.upper, qp.group, state.active.variables, *ends)
     if len(free) > p.max_free:
@@ -33,6 +35,20 @@ def select(state: State) -> Array:
             candidates = _worst_and_random(candidates, score, join, state.rng)
         chosen.append(candidates)
     return np.sort(np.concatenate(chosen))
+
+
+def _wants_all(state: State) -> bool:
+    """Whether the matrix between all variables costs less than products: where a value of K takes long to compute.
+
+    The symmetric matrix takes m^2 / 2 values; working sets and products with most variables take more. Most variables
+    are expected where points have almost as many features as there are points.
+    """
+    qp, members, p, width = state.qp, state.working.members, state.parameters, state.matrix.width
+    if width < p.wide or qp.n != qp.m or qp.n > p.max_free:
+        return False
+    if not len(members):
+        return width > qp.n / p.wide_points
+    return np.count_nonzero(state.z[members]) > p.wide_part * len(members)
 
 
 def _worst_and_random(candidates: Array, score: Array, most: int, rng: np.random.Generator) -> Array:

@@ -154,12 +154,15 @@ class Subproblem:
         """Reduce the violation to eps; return the members' z, the change of their F, and the number of steps."""
         steps, budget, newton_steps = 0, self._newton_cost(), 0
         while True:
-            taken, spent, violation = self._smo(eps, budget, deadline)
-            steps += taken
-            is_late = steps >= self.parameters.max_steps or time.perf_counter() >= deadline
-            if violation <= eps or spent < budget or is_late:
-                n = self.n
-                return self.z[:n], self.F[:n] - self._F_before[self._members], steps
+            total = 0.0
+            while total < budget:
+                taken, spent, violation = self._smo(eps, budget - total, deadline)
+                steps, total = steps + taken, total + spent
+                is_late = steps >= self.parameters.max_steps or time.perf_counter() >= deadline
+                if violation <= eps or total < budget or is_late:
+                    n = self.n
+                    return self.z[:n], self.F[:n] - self._F_before[self._members], steps
+                budget = max(budget, self._newton_cost())  # more variables may be free now
             has_helped = self._newton(is_patient=newton_steps >= self.parameters.newton_simple)
             newton_steps += 1
             budget = self._newton_cost() if has_helped else 2 * max(budget, self._newton_cost())

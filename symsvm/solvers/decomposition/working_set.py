@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symsvm._lib.heap import aligned_empty
+from symsvm._lib.heap import aligned_empty, recycle
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 
 if TYPE_CHECKING:
@@ -96,6 +96,12 @@ class WorkingSet:
 
         return Subproblem(self, F, z).solve(eps, deadline)
 
+    def release(self) -> None:
+        """Leave the memory of K to the next working set."""
+        if len(self.K):
+            recycle(self.K)
+            self.K = np.zeros((0, 0), self.K.dtype)
+
     def pad(self, size: int) -> None:
         """Write zeros beside the members, up to this size."""
         n = len(self.members)
@@ -111,6 +117,7 @@ class WorkingSet:
         size = padded(min(self.qp.n, n + n // 2) + 1) + _EXTRA
         K, old = aligned_empty((size, size), self.K.dtype), len(self.members)
         K[:old, :old] = self.K[:old, :old]
+        self.release()
         self.K = K
 
     def _remove(self, stay: Array) -> None:
