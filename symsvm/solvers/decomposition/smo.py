@@ -207,9 +207,7 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
         if not gains[b] > 0:
             break
         part = slice(b * BLOCK, (b + 1) * BLOCK)
-        place = _position_of_gain(
-            F[part], row_i[part], diagonal[part], diagonal[i], F[i], lows[part], tiny, gains[b]
-        )
+        place = _position_of_gain(F[part], row_i[part], diagonal[part], diagonal[i], F[i], lows[part], tiny, gains[b])
         if place == BLOCK:
             break
         j = b * BLOCK + place
