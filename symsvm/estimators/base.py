@@ -203,9 +203,10 @@ class BaseSVM(BaseEstimator):
 
 
 @functools.cache
-def _parameter_names(cls):
+def _parameter_names(cls: Any) -> list[str]:
     """The names of an estimator's parameters, which scikit-learn finds anew for each fit."""
-    return super(BaseSVM, cls)._get_param_names()
+    names: Any = super(BaseSVM, cls)
+    return names._get_param_names()
 
 
 def _without_data(solution):

@@ -55,6 +55,7 @@ class KernelEstimator(BaseSVM):
     intercept_: Array
     n_iter_: Any
     shape_fit_: tuple[int, ...]
+    n_features_in_: int
     X_fit_: Points | None
 
     # Where kernel values come from; `with_source` replaces it in a copy.

@@ -43,7 +43,7 @@ class Expansion:
         self._state = dict(vars(kernel))
         self._V = V.astype("float64", copy=False)
         self._evaluator = KernelEvaluator(kernel, mode=mode)
-        self._kept: TiledCrossMatrix | None = None  # between some points and V, dense
+        self._kept: Any = None  # the `TiledCrossMatrix` between some points and V, where both are dense
 
     def is_of(self, kernel: Kernel, V: Any, mode: Any) -> bool:
         """Whether it is the expansion over these points; a kernel may have other numbers than it had."""

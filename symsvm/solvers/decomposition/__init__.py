@@ -3,7 +3,8 @@
 `dual_program` is the solver behind `compile`. `binding` makes a `kernel_problem` of a W that was read, `verification`
 compares the two by numbers, and `solve_problem` solves it. `algorithm` is the loop, `state` its transitions,
 `parameters` its numbers. `selection` chooses a working set, `working_set` stores its matrix, `subproblem` solves it by
-`smo` and Newton's steps (`small_newton`, `newton`), and `refinement` ends small problems exactly. A further separable
+`smo` and Newton's steps (`small_newton`, `newton`), and `refinement` ends small problems exactly. `small_problem` does
+all of it in one compiled call where the whole matrix is stored in float64. A further separable
 smooth term is minimised by `separable_descent`: `conjugate_newton` over `newton_equations`, or `sequential_quadratic`.
 The registry of solvers, the estimators and the searches import it.
 """

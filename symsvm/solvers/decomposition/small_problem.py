@@ -26,6 +26,7 @@ FIELDS = 14
 _STEP, _EACH, _MOST_TIME = 100.0, 0.6, 1e8
 # Newton's steps that may end at a bound, one after another, and their nanoseconds; steps of SMO before them, at least.
 _CUTS, _CUT_TIME, _STEPS_BETWEEN = 10, 1e6, 50
+_EPS = 2.0**-52
 # The part of tol that is left of a violation where the result is exact.
 _EXACT = 1e-6
 _INNER = {"cache": True, "error_model": "numpy", "no_cpython_wrapper": True}
@@ -107,7 +108,7 @@ def _is_off_bounds(z, lower, upper, slack):
     size, most = 0.0, 0.0
     for i in range(len(z)):
         size, most = size + abs(z[i]), max(most, abs(z[i]))
-    rounding = max(slack * size, 8 * np.finfo(np.float64).eps * most)
+    rounding = max(slack * size, 8 * _EPS * most)
     for i in range(len(z)):
         for bound in (lower[i], upper[i]):
             if z[i] != bound and abs(z[i] - bound) <= rounding:
@@ -154,66 +155,57 @@ def minimise(
     # K is positive semi-definite: along an edge at least D is left.
     floor = max(1e-30, 1e-12 * _largest(sizes), (1 + is_tied) * ridge)
     every, ends, Kz, sums = np.arange(n), np.empty((3, groups)), np.empty(m), np.empty(n)
-    _multiply(A, z, diagonal, Kz, sums)
-    before = Kz.copy()
-    free, bounded, violation = survey(
-        Kz, z, lower, upper, diagonal, p, group, every, is_tied, F, ends[0], ends[1], ends[2]
-    )
-    out[0], out[1], out[3], out[4] = _value(Kz, z, diagonal, p), violation, free, bounded
-    out[2] = gap(F, z, lower, upper, diagonal, group, _negative(ends[2], len(total)), every)
+    best_z, best_Kz, before = np.empty(n), np.empty(m), np.empty(m)
+    best, last, reached, spent, steps, step, turn = np.inf, np.inf, tol, 0.0, 0, _STEP + _EACH * size, 0
     out[10] = out[11] = 0.0
-    steps, spent, step = 0, 0.0, _STEP + _EACH * size
-    while violation > aim * tol:  # SMO, and Newton's steps where it takes more time than they do
-        cost = 2e3 + free**3 / 8 + 1.5 * free**2 + 0.5 * free * size
-        some = max(_STEPS_BETWEEN, int(cost / step))
-        taken = smo(A, f, x, least, most, sizes, rise, fall, floor, aim * tol, some, 0)
-        steps, spent = steps + taken, spent + taken * step
-        if taken < some or spent > _MOST_TIME:
-            break
-        for g in range(groups):
-            for _ in range(min(_CUTS, 1 + int(_CUT_TIME / cost))):
-                spent += cost
-                if small_newton(A, f, x, least, most, rise[g], fall[g], is_tied) != CUT:
-                    break
-        free = 0
-        for i in range(n):
-            free += lower[i] < x[i] < upper[i]
-    best, best_z, best_Kz, reached = np.inf, z.copy(), Kz.copy(), tol
-    last = np.inf
-    for _ in range(rounds):
-        free, support = 0, 0
-        for i in range(n):
-            free += lower[i] < x[i] < upper[i]
-            support += x[i] != 0
-        # Where rounds are cheap, the result is exact: it does not depend on the way to it.
-        is_deep = rounds * (free**3 / 3.0 + 4.0 * n * (free + support)) <= most_deep
-        reached = _EXACT * tol if is_deep else tol
-        cost = 2e3 + free**3 / 8 + 1.5 * free**2 + 0.5 * free * size
-        for g in range(groups):
-            for _ in range(min(_CUTS, 1 + int(_CUT_TIME / cost))):
-                if small_newton(A, f, x, least, most, rise[g], fall[g], is_tied) != CUT:
-                    break
+    # Each function is called in one place: a further one would compile it again.
+    while True:
         _multiply(A, z, diagonal, Kz, sums)
         free, bounded, violation = survey(
             Kz, z, lower, upper, diagonal, p, group, every, is_tied, F, ends[0], ends[1], ends[2]
         )
-        if violation < best:
-            best = violation
-            for i in range(n):
-                best_z[i] = z[i]
-            for k in range(m):
-                best_Kz[k] = Kz[k]
+        W = _value(Kz, z, diagonal, p)
+        distance = gap(F, z, lower, upper, diagonal, group, _negative(ends[2], len(total)), every)
         level = rounding * (_largest(Kz) + _largest(p))
-        if not violation > level or (not is_deep and violation <= aim * tol) or not violation <= 0.5 * last:
-            break
-        last = violation
-        steps += smo(A, f, x, least, most, sizes, rise, fall, floor, max(level, 0.1 * violation), _STEPS_BETWEEN, 0)
-    free, bounded, violation = survey(
-        best_Kz, best_z, lower, upper, diagonal, p, group, every, is_tied, F, ends[0], ends[1], ends[2]
-    )
-    out[5], out[6], out[8], out[9] = _value(best_Kz, best_z, diagonal, p), violation, free, bounded
-    out[7] = gap(F, best_z, lower, upper, diagonal, group, _negative(ends[2], len(total)), every)
-    is_within = violation <= reached and np.isfinite(out[5]) and _is_feasible(best_z, group, total, slack)
-    out[10], out[11] = is_within, _is_off_bounds(best_z, lower, upper, slack)
+        if turn == 0:
+            out[0], out[1], out[2], out[3], out[4] = W, violation, distance, free, bounded
+            goal, some = aim * tol, 0
+            for k in range(m):
+                before[k] = Kz[k]
+        else:
+            if violation < best:
+                best = violation
+                out[5], out[6], out[7], out[8], out[9] = W, violation, distance, free, bounded
+                for i in range(n):
+                    best_z[i] = z[i]
+                for k in range(m):
+                    best_Kz[k] = Kz[k]
+            is_enough = not violation > level or (violation <= aim * tol and reached == tol)
+            if is_enough or not violation <= 0.5 * last or turn == rounds:
+                break
+            last, goal = violation, max(level, 0.1 * violation)
+        while True:  # SMO, and Newton's steps where it takes more time than they do
+            free, support, taken = 0, 0, 0
+            for i in range(n):
+                free += lower[i] < x[i] < upper[i]
+                support += x[i] != 0
+            cost = 2e3 + free**3 / 8 + 1.5 * free**2 + 0.5 * free * size
+            some = max(_STEPS_BETWEEN, int(cost / step)) if turn == 0 else _STEPS_BETWEEN
+            if violation > goal:
+                taken = smo(A, f, x, least, most, sizes, rise, fall, floor, goal, some, 0)
+            steps, spent = steps + taken, spent + taken * step
+            for g in range(groups):
+                for _ in range(min(_CUTS, 1 + int(_CUT_TIME / cost))):
+                    spent += cost
+                    if small_newton(A, f, x, least, most, rise[g], fall[g], is_tied) != CUT:
+                        break
+            if turn > 0 or taken < some or spent > _MOST_TIME:
+                break
+        turn += 1
+        # Where rounds are cheap, the result is exact: it does not depend on the way to it.
+        is_deep = rounds * (free**3 / 3.0 + 4.0 * n * (free + support)) <= most_deep
+        reached = _EXACT * tol if is_deep else tol
+    is_solved = best <= reached and np.isfinite(out[5]) and _is_feasible(best_z, group, total, slack)
+    out[10], out[11] = is_solved, _is_off_bounds(best_z, lower, upper, slack)
     out[12], out[13] = steps, _largest(sizes)
     return best_z, best_Kz, before
