@@ -57,3 +57,11 @@ def aligned_copy(array: Array, dtype: Any) -> Array:
     copy = aligned_empty(array.shape, dtype)
     copy[...] = array
     return copy
+
+
+def trim_memory() -> None:
+    """Return freed memory to the system; glibc would keep what lies between blocks that are still in use."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
+        if trim is not None:
+            trim(0)

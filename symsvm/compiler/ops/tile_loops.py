@@ -118,7 +118,7 @@ class TileLoops:
             kept["panels"] = (ids.copy(), packed), *kept.get("panels", ())[: _KEPT - 1]
 
     def _columns(self, widths):
-        """The columns of a panel, which has all features where one side is sparse; else only as many as fit the cache."""
+        """The columns of a panel; one with all features, where a side is sparse, has only as many as fit the cache."""
         columns, strips = _COLUMNS, False
         for c, d in enumerate(widths):
             if self.source.has_strips(c):

@@ -218,7 +218,7 @@ class TileSource:
         return parameter_names(self.storage, self.weights, self.n_rows, self.n_columns, self.n_numbers)
 
     def packed_names(self):
-        """Return the names of the arrays that hold a group of columns: panels, and for distances their norms and ones.
+        """Return the names of the arrays of a group of columns: panels, and for distances their norms and ones.
 
         The ones are weights, of channels that have none; `values` are the entries of sparse rows, times squared weights,
         and `sizes` the norms of all rows.

@@ -107,7 +107,7 @@ def _position(f, offset, value):
 
 @njit(**_LOOP)
 def _position_of_gain(f, row, diagonal, K_ii, F_i, low, tiny, gain):
-    """The first j of a block with a gain of at least almost this one, the greatest: rounding may differ from `_gains`."""
+    """The first j of a block with almost this gain, the greatest one: rounding may differ from that of `_gains`."""
     zero, two, found = f.dtype.type(0), f.dtype.type(2), np.int32(BLOCK)
     gain *= f.dtype.type(1 - 1e-5)
     for j in range(BLOCK):
