@@ -110,7 +110,7 @@ class SearchPlan:
         self.shares = [is_plain and can_share(last_step(model)) for model in self.models]
         self._m, self._memory = X.shape[0] if hasattr(X, "shape") else len(X), memory
         self.buffers = BufferPool() if gram_bytes(self._m) <= memory else None
-        self._classes = len(np.unique(y)) if is_classifier(estimator) else 1  # pyright: ignore[reportArgumentType]
+        self._classes = len(np.unique(np.asarray(y))) if is_classifier(estimator) else 1
         self.workers = workers
         keys = [_steps_key(model, cell) if is_plain else None for model, cell in zip(self.models, cells, strict=True)]
         self.tasks = []
