@@ -76,7 +76,10 @@ __all__ = ["__version__", *_HOMES]
 
 def __getattr__(name):
     if name in _HOMES:
-        value = getattr(importlib.import_module(f"symsvm.{_HOMES[name]}"), name)
+        from symsvm._lib.collection import paused_collection
+
+        with paused_collection():
+            value = getattr(importlib.import_module(f"symsvm.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
     if not name.startswith("_") and importlib.util.find_spec(f"symsvm.{name}"):

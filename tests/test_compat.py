@@ -22,13 +22,13 @@ ROOT = Path(symsvm.__file__).parent
 PRIVATE = ("pytensor.link", "pytensor.scan.utils", "uvicorn.protocols", "numba.core", "numba.np", "jax._src")
 PACKAGES = ("pytensor", "numba", "jax", "uvicorn")
 # Private names that were used once and have a public replacement.
-FORMER = {"ScanArgs", "get_idx_list", "_launch_threads", "CACHED_SRC_FUNCTIONS", "jitable_func"}
+FORMER = {"ScanArgs", "get_idx_list", "_launch_threads", "CACHED_SRC_FUNCTIONS", "jitable_func", "install_listener"}
 
 
 @pytest.mark.parametrize("name", compat.PRIVATE_NAMES)
 def test_a_name_exists(name):
     pytest.importorskip("jax" if "jax" in name.lower() else compat.PRIVATE_NAMES[name].package)
-    assert callable(compat.find_private(name))
+    assert compat.find_private(name) is not None
 
 
 @pytest.mark.parametrize("name", compat.PRIVATE_NAMES)
@@ -159,7 +159,7 @@ def test_the_listed_attributes_of_uvicorn_are_those_the_service_uses():
 def test_private_names_are_used_only_in_compat(path):
     if path == ROOT / "_lib" / "compat.py":
         return
-    names = {*compat.PRIVATE_NAMES, *FORMER} - {"numba_njit"}
+    names = {*compat.PRIVATE_NAMES, *FORMER} - {"numba_njit", "register"}  # the second is a common word
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES):
             imported = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -296,14 +296,14 @@ def test_pairs_of_classes_share_what_is_inside_a_class():
             np.testing.assert_allclose(solution.z, alone.z, atol=1e-5)
 
 
-@pytest.mark.parametrize(("d", "starts"), [(5, [0, 120, 330]), (100, [0])])
+@pytest.mark.parametrize(("d", "starts"), [(5, [0, 480, 1320]), (100, [0])])
 def test_a_matrix_with_cached_blocks_is_the_same(d, starts):
-    Z = np.random.default_rng(0).normal(size=(500, d)) / np.sqrt(d)
+    Z = np.random.default_rng(0).normal(size=(2000, d)) / np.sqrt(d)
     plain, held = LocalKernelMatrix(RBF(1.0), Z), LocalKernelMatrix(RBF(1.0), Z)
     held.cache_blocks(starts)
-    sizes = np.diff([*starts, 500])
+    sizes = np.diff([*starts, 2000])
     assert held.entries == (sizes * (sizes + 1) // 2).sum()  # half of each part
-    rows, columns = np.array([3, 125, 126, 460, 489]), np.array([370, 1, 2, 130, 329, 330, 480])
+    rows, columns = np.array([3, 485, 486, 1840, 1889]), np.array([1370, 1, 2, 490, 1319, 1320, 1980])
     q = np.random.default_rng(1).normal(size=len(columns))
     for some in (rows, np.sort(rows)):
         a, b = np.zeros((5, 7), "float32"), np.zeros((5, 9), "float32")
@@ -323,11 +323,11 @@ def test_blocks_are_cached_where_that_pays():
         return gram.is_exact, gram.entries > 0
 
     assert held(200, 5, [0, 100]) == (True, False)  # in float64, all of it, when it is asked for
-    assert held(300, 5, [0, 60, 120, 180]) == (True, False)  # as problems are small
-    assert held(300, 5, [0, 100]) == (False, True)
-    assert held(300, 5, [0, 100], memory=1000) == (False, False)
-    assert held(300, 5, [0]) == (False, False)  # a value is as soon computed
-    assert held(300, 100, [0]) == (False, True)
+    assert held(800, 5, [0, 160, 320, 480]) == (True, False)  # as problems are small
+    assert held(800, 5, [0, 300]) == (False, True)
+    assert held(800, 5, [0, 300], memory=1000) == (False, False)
+    assert held(800, 5, [0]) == (False, False)  # a value is as soon computed
+    assert held(800, 100, [0]) == (False, True)
 
 
 def test_sparse_points_and_mostly_empty_ones_give_the_same():

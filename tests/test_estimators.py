@@ -382,7 +382,7 @@ def test_certificates_traces_and_explanations():
     assert len(model.trace_["W"]) == model.n_iter_[0] + 1
     assert "Eq. 21" in model.explain()
     with pytest.warns(sklearn.exceptions.ConvergenceWarning, match="max_iter=1"):
-        short = SVC(C=1e4, tol=1e-10, max_iter=1).fit(*make_moons(400, noise=0.4, random_state=0))
+        short = SVC(C=1e4, tol=1e-10, max_iter=1).fit(*make_moons(800, noise=0.4, random_state=0))
     assert short.fit_status_ == 1
     assert short.certificate_.status in ("feasible", "optimal")
 

@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import LinearSVC, NuSVC, OneClassSVM
+from symsvm.evaluation import local
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.kernels import RBF
 from symsvm.linear import subspace
@@ -23,7 +24,8 @@ CLASSES = np.digitize(X[:, 0] + X[:, 1], [-1, 0, 1])
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that is a second later each time it is read."""
+    """A clock that is a second later each time it is read; of the problems that are not solved in one call."""
+    monkeypatch.setattr(local, "SMALL_PROBLEM", 256)
     ticks = itertools.count()
     monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
 
@@ -31,6 +33,7 @@ def clock(monkeypatch):
 @pytest.fixture
 def own_clock(monkeypatch):
     """The same for products alone: compilers read the clock, too."""
+    monkeypatch.setattr(local, "SMALL_PROBLEM", 256)
     ticks = itertools.count()
     monkeypatch.setattr(limited_product, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
 

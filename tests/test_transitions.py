@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from symsvm import RBF, Linear, QuadraticProgram
+from symsvm.evaluation import local
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.solvers.decomposition.algorithm import decompose
@@ -13,6 +14,12 @@ from symsvm.solvers.decomposition.state import FLOAT32, FLOAT64, FLOAT64_PRODUCT
 from symsvm.solvers.decomposition.working_set import WorkingSet, WorkingSetReuse
 
 SOME = Parameters(whole=0, join=16)
+
+
+@pytest.fixture(autouse=True)
+def float32_for_these_sizes(monkeypatch):
+    """Let problems of 600 points be none of which the whole matrix is stored in float64."""
+    monkeypatch.setattr(local, "SMALL_PROBLEM", 256)
 
 
 def problem(m=600, C=2.0, seed=0, kernel=None, **options):

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symsvm._lib.collection import paused_collection
 from symsvm._lib.compat import find_private, replace_base_compiledir, replace_function_cache
 from symsvm._lib.compilation import Compilation
 
@@ -49,7 +50,8 @@ def njit(*args: Any, **options: Any) -> Any:
     callable
         The compiled function, or the decorator.
     """
-    import numba
+    with paused_collection():
+        import numba
 
     options.setdefault("no_cfunc_wrapper", True)
     if len(args) == 1 and callable(args[0]):
@@ -163,7 +165,7 @@ def _root(path: str) -> str:
 
 
 def _cache_class() -> type:
-    base, file_class = find_private("FunctionCache"), _file_class()
+    base, file_class, runtime = find_private("FunctionCache"), _file_class(), find_private("rtsys")
 
     class SafeCache(base):
         """Numba's cache of a function, without its errors."""
@@ -178,8 +180,11 @@ def _cache_class() -> type:
             )
 
         def load_overload(self, sig, target_context):
+            """Load a compiled function. Numba prepares to compile before it does, which takes 0.15 s once."""
             try:
-                return super().load_overload(sig, target_context)
+                with paused_collection():
+                    runtime.initialize(target_context)
+                    return self._load_overload(sig, target_context)
             except Exception as error:
                 report(error)
 

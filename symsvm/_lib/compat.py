@@ -15,7 +15,7 @@ import functools
 import importlib
 import importlib.metadata
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,7 @@ __all__ = [
     "converting_own_graph",
     "find_private",
     "http_protocol",
+    "is_compiling",
     "is_converting_own_graph",
     "jax_function",
     "jax_mode",
@@ -94,8 +95,9 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "FunctionCache": _numba("caching", "keep errors of the cache from stopping a fit"),
     "IndexDataCacheFile": _numba("caching", "recognise damaged files of the cache"),
     "NullCache": _numba("caching", "compile without a cache"),
+    "rtsys": _numba("runtime", "load functions of the cache without all that compiling them takes"),
     "Listener": _numba("event", "say that it compiles"),
-    "install_listener": _numba("event", "say that it compiles"),
+    "register": _numba("event", "say that it compiles"),
     "raise_with_shape_context": PrivateName(
         "numba", "numba.np.arrayobj", "0.65.1 and 0.68.0", "compile assignments to slices in a part of the time"
     ),
@@ -271,7 +273,11 @@ def numba_mode() -> Mode:
 
 
 def listen_to_numba(begin: Callable[[Any], None], end: Callable[[], None]) -> None:
-    """Call begin(dispatcher) and end() around everything that Numba compiles, also around parts of other functions."""
+    """Call begin(dispatcher) and end() around everything that Numba compiles, also around parts of other functions.
+
+    Numba holds its lock from begin to end, so that other threads compile nothing in between, and calls end() also where
+    a compilation raises.
+    """
 
     class Listener(find_private("Listener")):
         def on_start(self, event):
@@ -280,26 +286,33 @@ def listen_to_numba(begin: Callable[[Any], None], end: Callable[[], None]) -> No
         def on_end(self, event):
             end()
 
-    find_private("install_listener")("numba:compile", Listener()).__enter__()
+    # For the life of the process: `install_listener` gives a context, which ends when nothing refers to it.
+    find_private("register")("numba:compile", Listener())
+
+
+def is_compiling(dispatcher: Any) -> bool:
+    """Whether Numba is compiling a function."""
+    return bool(getattr(dispatcher, "is_compiling", True))
 
 
 def shape_errors(*, in_short: bool) -> None:
     """Let what is compiled from now on name the shapes in errors of assignments to slices, or not.
 
-    The text with the shapes takes two to five seconds to compile for each number of dimensions. Numba holds its lock
-    while it compiles one of our functions, so that others keep the whole text.
+    The text with the shapes takes two to five seconds to compile for each number of dimensions. The error is a
+    ValueError in either case. Numba looks the function up when it compiles an assignment, and holds its lock while it
+    compiles one of our functions: what others compile before, after or in other threads names the shapes. Functions
+    that ours call, Numba's own and a user's kernel, do not. A Numba without this function is left as it is.
     """
-    module = sys.modules[PRIVATE_NAMES["raise_with_shape_context"].module]
-    module.raise_with_shape_context = _short_shape_error() if in_short else _SHAPE_ERROR[0]
-
-
-_SHAPE_ERROR: list[Any] = []
+    with suppress(IncompatibleVersion):
+        whole, short = _shape_errors()
+        module = importlib.import_module(PRIVATE_NAMES["raise_with_shape_context"].module)
+        vars(module)["raise_with_shape_context"] = short if in_short else whole
 
 
 @functools.cache
-def _short_shape_error() -> Any:
-    """A function that compiled code calls in place of `raise_with_shape_context`."""
-    _SHAPE_ERROR.append(find_private("raise_with_shape_context"))
+def _shape_errors() -> tuple[Any, Any]:
+    """Numba's `raise_with_shape_context`, and a function that compiled code calls in its place."""
+    whole = find_private("raise_with_shape_context")
 
     def raise_different_shapes(source, target):
         raise NotImplementedError  # Numba takes the function below
@@ -311,7 +324,7 @@ def _short_shape_error() -> Any:
 
         return impl
 
-    return raise_different_shapes
+    return whole, raise_different_shapes
 
 
 # Files of Numba and PyTensor

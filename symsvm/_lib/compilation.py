@@ -12,7 +12,7 @@ import time
 import weakref
 from typing import Any
 
-from symsvm._lib.compat import listen_to_numba, shape_errors
+from symsvm._lib.compat import is_compiling, listen_to_numba, shape_errors
 
 __all__ = ["Compilation"]
 
@@ -32,7 +32,7 @@ class Compilation:
         self.functions, self.seconds = 0, 0.0
         self._watched: weakref.WeakSet[Any] = weakref.WeakSet()
         self._directories: dict[str, None] = {}  # in order
-        self._depth, self._began, self._is_said = 0, 0.0, False
+        self._depth, self._outermost, self._began, self._is_said = 0, None, 0.0, False
 
     def install(self) -> None:
         """Listen to Numba."""
@@ -50,12 +50,16 @@ class Compilation:
 
     def begin(self, dispatcher: Any) -> None:
         """Numba begins to compile; functions inside others come between begin and end of those."""
+        if self._depth > 0 and not is_compiling(self._outermost):  # an interrupt came before its end
+            self._depth, self._outermost = 0, None
+            shape_errors(in_short=False)
         if self._depth == 0 and getattr(dispatcher, "py_func", None) not in self._watched:
             return
-        self._depth += 1
-        if self._depth > 1:
+        if self._depth > 0:
+            self._depth += 1
             return
-        self._began = time.perf_counter()
+        self._outermost, self._began = dispatcher, time.perf_counter()
+        self._depth = 1
         shape_errors(in_short=True)
         if self._is_quiet():
             return
@@ -74,6 +78,7 @@ class Compilation:
             return
         self._depth -= 1
         if self._depth == 0:
+            self._outermost = None
             shape_errors(in_short=False)
             self.functions += 1
             self.seconds += time.perf_counter() - self._began

@@ -104,7 +104,7 @@ def _both(X: Any) -> Iterator[Any]:
     yield csr_matrix(X)
 
 
-def _kernel(name: str) -> None:
+def _kernel(name: Any) -> None:
     """Machines over a kernel: few points, whose matrix is of float64, and more."""
     from symsvm.estimators import SVC, SVR
 
@@ -129,24 +129,25 @@ def _solver() -> None:
     NuSVC(nu=0.3).fit(X, y)
     OneClassSVM().fit(X)
     X, y = _data(60, 2)
-    SVC(probability=True, C=1e3).fit(X, y).predict_proba(X)
+    SVC(calibration="sigmoid", C=1e3).fit(X, y).predict_proba(X)
 
 
 def _linear() -> None:
     """Linear machines, all losses and penalties."""
     from symsvm.estimators import LinearSVC, LinearSVR
 
+    losses: Any = ("hinge", "l2"), ("squared_hinge", "l2"), ("squared_hinge", "l1")
+    squared = "squared_epsilon_insensitive"
+    tubes: Any = ("epsilon_insensitive", "l2"), (squared, "l2"), (squared, "l1")
     for k in (2, 3):
         X, y = _data(300, 5, k)
         for points in _both(X):
-            for loss in ("hinge", "squared_hinge"):
-                for penalty in ("l2", "l1"):
-                    LinearSVC(loss=loss, penalty=penalty, max_iter=200).fit(points, y).predict(points)
+            for loss, penalty in losses:
+                LinearSVC(loss=loss, penalty=penalty, max_iter=200).fit(points, y).predict(points)
             for multi_class in ("ovr", "crammer_singer"):
                 LinearSVC(multi_class=multi_class, max_iter=200).fit(points, y)
-            for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
-                for penalty in ("l2", "l1"):
-                    LinearSVR(loss=loss, penalty=penalty, max_iter=200).fit(points, X[:, 0])
+            for loss, penalty in tubes:
+                LinearSVR(loss=loss, penalty=penalty, max_iter=200).fit(points, X[:, 0])
 
 
 def _files() -> None:

@@ -6,19 +6,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor import sparse
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import Assert
 from pytensor.scan.views import map as scan_map
-from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
-from scipy.sparse import csr_matrix
 
 from symsvm._lib.validation import as_float
 from symsvm.compiler.lifting import lift
@@ -116,11 +114,15 @@ def _replace(form: KernelForm, swaps: dict) -> KernelForm:
 
 
 def _is_sparse(X):
-    return isinstance(getattr(X, "type", None), SparseTensorType)
+    types = sys.modules.get("pytensor.sparse.type")  # no graph is sparse before it is imported, which takes time
+    return types is not None and isinstance(getattr(X, "type", None), types.SparseTensorType)
 
 
 def _points(X: Any) -> Any:
     if hasattr(X, "tocsr") and not _is_sparse(X):
+        from pytensor import sparse
+        from scipy.sparse import csr_matrix
+
         X = csr_matrix(X)
         if not X.has_canonical_format:  # add up duplicate entries, in a copy
             X = X.copy()
@@ -129,6 +131,8 @@ def _points(X: Any) -> Any:
     if _is_sparse(X):
         if X.type.format != "csr":
             raise TypeError(f"sparse points must be in CSR format, one point per row, got {X.type.format}.")
+        from pytensor import sparse
+
         return X if X.dtype in ("float32", "float64") else sparse.cast(X, "float64")
     X = as_float(X)
     if X.ndim != 2:
@@ -138,6 +142,8 @@ def _points(X: Any) -> Any:
 
 def _sparse_matvec(kernel, X, Z, q):
     """Return a KernelMatvec with sparse points on one side or both."""
+    from pytensor import sparse
+
     A, B = (pt.tensor(name, dtype=X.dtype, shape=(None, None)) for name in "AB")
     (K,) = lift([kernel(A, B)])
     hint = f"{kernel!r} cannot take sparse points"
@@ -176,6 +182,8 @@ def _per_row(vector, sides, hint):
 
 def _sparse_sum(total, sides):
     """Return sum_k f(x_ik) over the entries of sparse points, from its graph over dense ones; None if f(0) != 0."""
+    from pytensor import sparse
+
     (term,) = total.owner.inputs
     for leaf in ancestors([term]):
         point = leaf.owner.inputs[0] if leaf.owner is not None and isinstance(leaf.owner.op, DimShuffle) else leaf

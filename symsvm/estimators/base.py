@@ -122,6 +122,10 @@ class BaseSVM(BaseEstimator):
 
     solutions_: list
 
+    @classmethod
+    def _get_param_names(cls):
+        return _parameter_names(cls)
+
     @property
     def certificate_(self) -> Any:
         """The `Certificate` of the fit in float64, computed on first access; a list of them for several problems."""
@@ -196,6 +200,12 @@ class BaseSVM(BaseEstimator):
         if "solutions_" in state:
             state["solutions_"] = [_without_data(solution) for solution in state["solutions_"]]
         return state
+
+
+@functools.cache
+def _parameter_names(cls):
+    """The names of an estimator's parameters, which scikit-learn finds anew for each fit."""
+    return super(BaseSVM, cls)._get_param_names()
 
 
 def _without_data(solution):

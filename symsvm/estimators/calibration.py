@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,6 +54,8 @@ class Calibration:
 
     def fit(self, model: Any, X: Any, y: Array, sample_weight: ArrayLike | None) -> Self:
         """Fit the maps to decision values of clones of `model`, each trained on the other folds."""
+        from sklearn.model_selection import StratifiedKFold  # slow to import
+
         weights = sample_weights(sample_weight, len(y))
         used = np.flatnonzero(weights)
         counts = np.unique(y[used], return_counts=True)[1]
@@ -87,6 +87,8 @@ class Calibration:
     def _fit_map(self, f, t, weights):
         if self.method == "sigmoid":
             return platt(f, t, weights)
+        from sklearn.isotonic import IsotonicRegression
+
         return IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(f, t, weights)
 
     def probabilities(self, values: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from symsvm._lib.validation import number
 from symsvm.estimators.kernel_classifier import KernelClassifier
-from symsvm.objectives.argument_checks import as_class_nu
+from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import c_svc_dual, nu_svc_dual
 from symsvm.solvers.convergence import warn_convergence
 
@@ -171,8 +171,9 @@ class SVC(KernelClassifier):
     def _dual(self, kernel):
         return c_svc_dual(kernel, intercept=self.intercept_mode == "free")
 
-    def _dual_data(self, y, weights):
-        return {"y": y, "C": number(self.C, "C", positive=True) * weights}
+    def _program(self, y, weights):
+        C = number(self.C, "C", positive=True) * weights
+        return QuadraticProgram.c_svc(y, C, intercept=self.intercept_mode == "free")
 
 
 class NuSVC(KernelClassifier):
@@ -304,16 +305,16 @@ class NuSVC(KernelClassifier):
     def _dual(self, kernel):
         return nu_svc_dual(kernel)
 
-    def _dual_data(self, y, weights):
+    def _program(self, y, weights):
         if self.class_weight is None:
-            return {"y": y, "weight": weights, "nu": as_class_nu(self.nu, y, weights)}
+            return QuadraticProgram.nu_svc(y, self.nu, weights)
         # Class weights make classes unequal on purpose: where nu is infeasible, all of the lighter class is at bounds.
         classes = weights[y > 0], weights[y < 0]
         nu = min(self.nu, 2 * min(map(np.sum, classes)) / weights.sum())
         # In units of a class's weight: tol is a difference of sums of them. The mean of the points' weights would be
         # another one if a point of weight 2 were there twice.
         weights = weights / self.class_weight_[self.class_weight_ > 0].min()
-        return {"y": y, "weight": weights, "nu": as_class_nu(nu, y, weights)}
+        return QuadraticProgram.nu_svc(y, nu, weights)
 
     def _decision_terms(self, solution):
         """The coefficients and the intercept of f / rho; those of f where rho is 0 to the accuracy of the fit."""

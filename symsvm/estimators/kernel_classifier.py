@@ -128,9 +128,11 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             return np.ascontiguousarray(self.problem_coef_.T)
         self.intercept_ = -self.intercept_
         coef = np.zeros((k - 1, len(labels)))
+        ends = np.searchsorted(labels, np.arange(k + 1)).tolist()  # labels are in order
+        part = [slice(*each) for each in itertools.pairwise(ends)]
         for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
-            coef[b - 1, labels == a] = -self.problem_coef_[labels == a, column]
-            coef[a, labels == b] = -self.problem_coef_[labels == b, column]
+            coef[b - 1, part[a]] = -self.problem_coef_[part[a], column]
+            coef[a, part[b]] = -self.problem_coef_[part[b], column]
         return coef
 
     @property
@@ -181,7 +183,8 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         array of shape (n,)
             The classes.
         """
-        check_is_fitted(self)
+        if "classes_" not in vars(self):
+            check_is_fitted(self)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         Z = self.check_points(X, reset=False)

@@ -13,7 +13,6 @@ from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
-from symsvm.solvers.decomposition.dual_program import DualProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,21 +175,11 @@ class KernelEstimator(BaseSVM):
         return solution
 
     def _program(self, y: Any, weights: Array) -> QuadraticProgram:
-        """The dual problem of these labels or targets, without its kernel matrix."""
-        return self._compiled_dual().quadratic_program(len(weights), **self._dual_data(y, weights))
-
-    def _compiled_dual(self) -> DualProgram:
-        """The program of the dual in symbols; estimators whose duals have the same structure share it."""
-        kernel = self.add_intercept(self.kernel_ if self.kernel_ is not None else Linear())
-        key = type(self), self.intercept_mode, kernel.key
-        return DualProgram.shared(key, lambda: self._dual(kernel))
+        """The dual problem of these labels or targets, without its kernel matrix: what reading `_dual` gives."""
+        raise NotImplementedError
 
     def _dual(self, kernel: Kernel) -> Objective:
         """The dual problem in symbols."""
-        raise NotImplementedError
-
-    def _dual_data(self, y: Any, weights: Array) -> dict[str, Any]:
-        """The values of its inputs, but for the points."""
         raise NotImplementedError
 
     def _store(self, X, support, solutions):

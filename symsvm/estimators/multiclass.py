@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["EncodedClasses", "class_weights", "encode_classes", "votes"]
 
 
+# Decision values of which all votes are counted at once.
+_FEW_VALUES = 2**12
+
+
 class EncodedClasses(NamedTuple):
     """The labels and weights of a classification problem, without the points of weight 0.
 
@@ -47,10 +51,14 @@ class EncodedClasses(NamedTuple):
 
 def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any) -> EncodedClasses:
     """Check labels and weights, and encode the labels as class indices."""
-    check_classification_targets(y)
+    is_integer = y.dtype.kind in "iu"
+    if not is_integer:
+        check_classification_targets(y)
     weights = sample_weights(sample_weight, len(y))
     used = np.flatnonzero(weights)
     classes = np.unique(y[used])
+    if is_integer and 2 * len(classes) > len(y):  # fewer integers are classes
+        check_classification_targets(y)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes with a positive weight, got {len(classes)} class.")
     labels = np.searchsorted(classes, y[used])
@@ -87,6 +95,15 @@ def votes(values: Array, k: int) -> Array:
     [[2.25, -0.22, 0.83]]
     """
     count, sums = np.zeros((len(values), k)), np.zeros((len(values), k))
+    if k > 3 and values.size <= _FEW_VALUES:  # the same sums, of all classes at once
+        a, b = np.triu_indices(k, 1)
+        of_pairs = np.zeros((2, len(values), k, k))
+        of_pairs[:, :, a, b] = values, values >= 0
+        of_pairs[:, :, b, a] = -values, values < 0
+        for other in range(k):
+            sums += of_pairs[0, :, :, other]
+        count = of_pairs[1].sum(axis=2)
+        return count + sums / (3 * (np.abs(sums) + 1))
     for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
         value = values[:, column]
         count[:, a] += value >= 0

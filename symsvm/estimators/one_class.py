@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.objectives.argument_checks import as_nu
+from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import one_class_dual
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
     def _dual(self, kernel):
         return one_class_dual(kernel)
 
-    def _dual_data(self, y, weights):
-        return {"weight": weights, "nu": as_nu(self.nu)}
+    def _program(self, y, weights):
+        return QuadraticProgram.one_class(weights, self.nu)
 
     def score_samples(self, X: PointsLike) -> Array:
         """Evaluate the kernel expansion, sum_j lam_j K(x_j, x), at each point.

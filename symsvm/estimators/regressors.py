@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm._lib.validation import number
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.objectives.argument_checks import as_nu, as_tube
+from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import nu_svr_dual, svr_dual
 
 if TYPE_CHECKING:
@@ -202,8 +202,9 @@ class SVR(_KernelRegressor):
     def _dual(self, kernel):
         return svr_dual(kernel, intercept=self.intercept_mode == "free")
 
-    def _dual_data(self, y, weights):
-        return {"y": y, "C": number(self.C, "C", positive=True) * weights, "epsilon": as_tube(self.epsilon)}
+    def _program(self, y, weights):
+        C = number(self.C, "C", positive=True) * weights
+        return QuadraticProgram.svr(y, C, self.epsilon, intercept=self.intercept_mode == "free")
 
 
 class NuSVR(_KernelRegressor):
@@ -305,8 +306,8 @@ class NuSVR(_KernelRegressor):
     def _dual(self, kernel):
         return nu_svr_dual(kernel)
 
-    def _dual_data(self, y, weights):
-        return {"y": y, "C": number(self.C, "C", positive=True) * weights, "nu": as_nu(self.nu)}
+    def _program(self, y, weights):
+        return QuadraticProgram.nu_svr(y, self.C, self.nu, weights)
 
     def _offset(self, solution):
         """b; the multipliers of alpha and alpha' are b + epsilon and b - epsilon."""

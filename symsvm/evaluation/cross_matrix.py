@@ -12,6 +12,7 @@ from symsvm.compiler.ops.kernel_ops import KernelGram, KernelMatvec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
     from numpy.typing import ArrayLike
 
@@ -50,7 +51,17 @@ class TiledCrossMatrix:
         dtype: str,
     ):
         self.form, self.storage, self.data, self.shape, self.dtype = form, storage, data, (m, n), dtype
-        self.loops = {}
+        self.loops, self._kept = {}, {}
+
+    def with_rows(self, X: Array) -> Self:
+        """The matrix with other points x_i, where they are all that dense channels have of them."""
+        data, i = list(self.data), 0
+        for channel in self.form.channels:
+            data[i] = X
+            i += 2 + len(channel.weights)
+        pairs = type(self)(self.form, self.storage, data, len(X), self.shape[1], dtype=self.dtype)
+        pairs.loops = self.loops
+        return pairs
 
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
@@ -94,9 +105,9 @@ class TiledCrossMatrix:
             hs = [channel.h for channel in form.channels]
             self.loops["tiles"] = compile_tiles(form.epilogue, hs, *counts, self.storage)
         if want == "block":
-            self.loops["tiles"].block(rows, columns, self.data, out)
+            self.loops["tiles"].block(rows, columns, self.data, out, self._kept)
         else:
-            self.loops["tiles"].matvec(rows, columns, self.data, q, out)
+            self.loops["tiles"].matvec(rows, columns, self.data, q, out, self._kept)
 
 
 class NumpyCrossMatrix(TiledCrossMatrix):
@@ -106,9 +117,10 @@ class NumpyCrossMatrix(TiledCrossMatrix):
 
     def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         form = self.form
-        op = KernelGram if want == "block" else KernelMatvec
-        hs = [channel.h for channel in form.channels]
-        op = op(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
+        op = self.loops.get(want)
+        if op is None:
+            kind, hs = KernelGram if want == "block" else KernelMatvec, [channel.h for channel in form.channels]
+            op = self.loops[want] = kind(form.epilogue, hs, len(form.rows), len(form.columns), len(form.numbers))
         channels, u, v, theta, _ = op.split(self.data)
         inputs = [x for A, B, weights in channels for x in (A[rows], B[columns], *weights)]
         inputs += [*(x[rows] for x in u), *(x[columns] for x in v), *theta]

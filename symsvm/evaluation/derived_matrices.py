@@ -35,6 +35,10 @@ class SubMatrix:
         """The points."""
         return None if self._whole.X is None else self._whole.X[self._points]
 
+    def dense(self) -> tuple[Array | None, Array]:
+        """Return the whole matrix in float64, None if a value is not finite, and the rows of it that are the points."""
+        return self._whole.dense()[0], self._points
+
     def diagonal(self, points: Array) -> Array:
         """Return K(x_i, x_i) in float64 for the chosen points."""
         return self._whole.diagonal(self._points[points])

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelEvaluator", "PairEvaluator"]
 
+# Entries of a matrix between the same points that NumPy computes.
+_SMALL_GRAM = 2**12
 # A model is small if its points times their features, and some for the rest of an entry, are fewer: one row takes
 # NumPy some microseconds.
 _SMALL_MODEL, _ENTRY_COST = 2**15, 16
@@ -225,7 +227,7 @@ def _kind(A: Rows, B: Rows) -> type[TiledCrossMatrix]:
     if A is not B:
         is_small = _count(B) * (width + _ENTRY_COST) < _SMALL_MODEL and not (is_sparse and width > _DENSE_FEATURES)
         return RowwiseCrossMatrix if is_small else TiledCrossMatrix
-    is_small = _count(B) ** 2 < SMALL_MATRIX and not (is_sparse and _count(B) * width > SMALL_MATRIX)
+    is_small = _count(B) ** 2 < _SMALL_GRAM and not (is_sparse and _count(B) * width > SMALL_MATRIX)
     return NumpyCrossMatrix if is_small else TiledCrossMatrix
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "PairMatrix", "sparse_if_thin"]
 
 # Points of a problem whose whole matrix takes no time in float64.
-SMALL_PROBLEM = 256
+SMALL_PROBLEM = 640
 # Points of many such problems together.
-_SMALL_PROBLEMS = 2048
+_SMALL_PROBLEMS = 2560
 # Features from which on sparse loops may pay, and the part of them that may be other than 0.
 _SPARSE_FEATURES, _SPARSE_DENSITY = 64, 0.25
 # Features from which on computing a value takes longer than reading one from memory.
@@ -80,6 +80,23 @@ class PairMatrix:
         self._exact.block(every, every, K)
         self.entries += K.size
         return K
+
+    def dense(self) -> tuple[Array | None, Array]:
+        """Return the whole matrix in float64, None if a value is not finite, and the rows of it that are the points.
+
+        Only for an exact matrix, which is stored.
+
+        Returns
+        -------
+        tuple of (array or None, array of int)
+            K and the rows.
+        """
+        return self._finite_matrix, np.arange(self.m)
+
+    @functools.cached_property
+    @_ignore_overflow()
+    def _finite_matrix(self) -> Array | None:
+        return self._matrix if np.isfinite(self._matrix.sum()) else None
 
     @_ignore_overflow()
     def diagonal(self, points: Array) -> Array:
@@ -194,6 +211,8 @@ class PairMatrix:
         exact : bool
             Whether the values must be float64; else they may be float32.
         """
+        if not len(columns):
+            return
         if self.is_exact:
             out += (self._matrix[:, columns] if rows is None else self._matrix[rows[:, None], columns]) @ q
             return

@@ -4,32 +4,99 @@ Each has a compiled part, for a range of the result, and a function that runs th
 work for them.
 """
 
+# pyright: reportCallIssue=false
+# Numba calls the intrinsic without its first parameter.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import llvmlite.ir as ir
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from symsvm._lib.code_cache import njit
+from symsvm._lib.heap import LINE
 from symsvm._lib.threads import in_parts
+from symsvm.compiler.ops.vector_math import where
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
 
-__all__ = ["add_rows", "gather", "gathered_product", "mirror", "mirror_columns", "sum_rows"]
+__all__ = ["add_rows", "gather", "gathered_product", "is_finite", "mirror", "mirror_columns", "sum_rows"]
 
 # Entries of a matrix that one core moves faster than several, and products that it adds faster.
 _FEW_MOVED, _FEW_ADDED = 2**18, 2**21
 
 
+@intrinsic
+def _transpose(typingctx, K, i, j):
+    """K_ji = K_ij for a square of as many rows and columns as a vector has numbers, from (i, j) on, in registers."""
+
+    def generate(context, builder, signature, args):
+        K, i, j = context.make_array(signature.args[0])(context, builder, args[0]), args[1], args[2]
+        size = signature.args[0].dtype.bitwidth // 8
+        n, width = LINE // size, builder.extract_value(K.shape, 1)
+        vector, positions = ir.VectorType(K.data.type.pointee, n), ir.VectorType(ir.IntType(32), n)
+
+        def at(row, column):
+            offset = builder.add(builder.mul(row, width), column)
+            return builder.bitcast(builder.gep(K.data, [offset]), vector.as_pointer())
+
+        def after(index, t):
+            return builder.add(index, ir.Constant(index.type, t))
+
+        rows = [builder.load(at(after(i, t), j), align=size) for t in range(n)]
+        step = 1
+        while step < n:  # exchange the squares of this size beside the diagonal of each one of twice the size
+            upper = ir.Constant(positions, [n + k - step if k & step else k for k in range(n)])
+            lower = ir.Constant(positions, [n + k if k & step else k + step for k in range(n)])
+            for t in range(n):
+                if not t & step:
+                    a, b = rows[t], rows[t + step]
+                    rows[t], rows[t + step] = builder.shuffle_vector(a, b, upper), builder.shuffle_vector(a, b, lower)
+            step *= 2
+        for t, row in enumerate(rows):
+            builder.store(row, at(after(j, t), i), align=size)
+        return context.get_dummy_value()
+
+    return types.none(K, types.int64, types.int64), generate
+
+
 @njit(cache=True, nogil=True)
 def mirror_columns(K, low, high, first, last):
     """K_ji = K_ij for the rows i from low to high and the columns j from first to last, a square at a time."""
-    for i in range(low, high, 64):
-        for c in range(first, last):
-            row = K[c]
-            for r in range(i, min(i + 64, high)):
-                row[r] = K[r, c]
+    n = LINE // K.itemsize
+    rows, columns = high - (high - low) % n, last - (last - first) % n
+    for c in range(first, columns, n):
+        for i in range(low, rows, n):
+            _transpose(K, i, c)
+    for c in range(first, last):
+        for i in range(low if c >= columns else rows, high):
+            K[c, i] = K[i, c]
+
+
+@njit(cache=True, nogil=True)
+def _find_infinite(K, columns, first, last, found):
+    """found_0 = 1 if a row from first to last has an entry that is not finite: x - x is 0 for others."""
+    zero, yes = K.dtype.type(0), np.int32(1)
+    for i in range(first, last):
+        row, is_infinite = K[i, :columns], np.int32(0)
+        for j in range(columns):
+            is_infinite = where(row[j] - row[j] == zero, is_infinite, yes)
+        if is_infinite:
+            found[0] = 1
+
+
+def is_finite(K: Array, columns: int) -> bool:
+    """Whether the first columns of a matrix are finite."""
+    found = np.zeros(1)
+    if len(K) * columns < _FEW_MOVED:
+        _find_infinite(K, columns, 0, len(K), found)
+    else:
+        in_parts(lambda first, last: _find_infinite(K, columns, first, last, found), len(K))
+    return not found[0]
 
 
 def mirror(K: Array, low: int, high: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 from typing import TYPE_CHECKING, Any
@@ -348,8 +349,7 @@ class Kernel:
         dict
             Values by name.
         """
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        params = {name: getattr(self, name) for name in names}
+        params = {name: getattr(self, name) for name in _parameter_names(type(self))}
         if deep:
             for name, value in list(params.items()):
                 if isinstance(value, Kernel):
@@ -412,3 +412,9 @@ def _selects_by_value(node: Apply) -> bool:
     """Whether a node selects entries by a condition: the length of its result depends on values."""
     masks = isinstance(node.op, AdvancedSubtensor) and any(getattr(v, "dtype", "") == "bool" for v in node.inputs)
     return masks or isinstance(node.op, Nonzero)
+
+
+@functools.cache
+def _parameter_names(kernel: type) -> tuple[str, ...]:
+    """The names of the constructor's arguments."""
+    return tuple(inspect.signature(kernel.__init__).parameters)[1:]

@@ -33,7 +33,7 @@ ATTAINABLE = 1e-12
 
 def check_labels(y: Any) -> None:
     """Raise ValueError unless all labels are -1 or +1."""
-    if not np.isin(y, (-1.0, 1.0)).all():
+    if not (np.abs(y) == 1.0).all():
         raise ValueError("y must hold the labels -1 and +1; symsvm.data.signs turns any two labels into them.")
 
 
@@ -65,7 +65,7 @@ def as_penalties(C: ArrayLike, m: int) -> Array:
         raise ValueError(f"C must be a number, or one for each of the {m} points, got {len(C)}.")
     if not (np.isfinite(C).all() and (C >= 0).all() and (C > 0).any()):
         raise ValueError("C must be finite and positive; C_i = 0 removes point i.")
-    return np.broadcast_to(C, m)
+    return C if C.shape == (m,) else np.broadcast_to(C, m)
 
 
 def as_weights(weights: ArrayLike | None, m: int) -> Array:

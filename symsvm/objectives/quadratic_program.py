@@ -224,6 +224,8 @@ class QuadraticProgram:
         ndarray
             The feasible point (n,).
         """
+        if near is None and not self.total.any() and (self.lower <= 0).all() and (self.upper >= 0).all():
+            return np.zeros(self.n)
         z = np.zeros(self.n) if near is None else np.asarray(near, dtype="float64")
         z = np.clip(z, self.lower, self.upper)
         for g, total in enumerate(self.total):
@@ -330,10 +332,9 @@ class QuadraticProgram:
         bs, worst = [], 0.0
         below, above = z < self.upper, z > self.lower
         for g in range(max(1, len(self.total))):
-            members = self.group == g if len(self.total) else np.ones(self.n, dtype=bool)
-            up, low = members & below, members & above
-            least = np.min(F, where=up, initial=np.inf)
-            most = np.max(F, where=low, initial=-np.inf)
+            members = self.group == g if len(self.total) > 1 else np.ones(self.n, dtype=bool)
+            least = F[members & below].min(initial=np.inf)
+            most = F[members & above].max(initial=-np.inf)
             if not len(self.total):
                 return np.zeros(0), float(max(0.0, -least, most))
             bs.append(-level(F, members, least, most, self._penalties))
@@ -343,11 +344,11 @@ class QuadraticProgram:
     @functools.cached_property
     def _penalties(self) -> Array:
         """How much each variable counts: the distance of its bounds, or 1 / D where that is not finite, or else 1."""
-        with np.errstate(divide="ignore"):
-            for size in (self.upper - self.lower, 1 / self.diagonal):
-                if np.isfinite(size).all():
-                    return size
-        return np.ones(self.n)
+        size = self.upper - self.lower
+        if not np.isfinite(size).all():
+            with np.errstate(divide="ignore"):
+                size = 1 / self.diagonal
+        return size if np.isfinite(size).all() else np.ones(self.n)
 
     def gap(self, F: Array, z: Array, b: Array) -> float:
         """Return the duality gap, for the C-SVC P - D of Eq. 16 and 21.
@@ -434,8 +435,9 @@ def _program(
     if not intercept:
         group, total = np.full(n, -1), ()
     group = np.zeros(n, dtype="int64") if group is None else group
-    bounds = np.where(np.greater(sign, 0), 0.0, -most), np.where(np.greater(sign, 0), most, 0.0)
-    D = np.array(np.broadcast_to(diagonal, n), dtype="float64")
+    is_positive = np.greater(sign, 0)
+    bounds = np.where(is_positive, 0.0, -most), np.where(is_positive, most, 0.0)
+    D = diagonal if np.shape(diagonal) == (n,) else np.full(n, diagonal, dtype="float64")
     return QuadraticProgram(p, *bounds, n if m is None else m, group, np.asarray(total, dtype="float64"), D)
 
 

@@ -58,9 +58,18 @@ def _matrix(case, data, model, rows, columns=None):
     return K, size
 
 
-def _snapped(z, bound, terms=1):
-    """z with what is at its bound but for the rounding of a division, by a sum of so many terms."""
-    return np.where(np.abs(z - bound) <= 4 * terms * extended.EPS * np.abs(bound), bound, z)
+def _snapped(z, bound):
+    """z with what is at its bound but for the rounding of a division."""
+    return np.where(np.abs(z - bound) <= 4 * extended.EPS * np.abs(bound), bound, z)
+
+
+def _margin(model, number, coef):
+    """The rho by which coefficients of NuSVC were divided: z is rho coef, to the rounding of a division.
+
+    The sum of z over a class is known, but only to the rounding of all steps. A rho from this sum would leave variables
+    that are at a bound a few units of the last place below it, and so free.
+    """
+    return as_long(np.abs(model.solutions_[number].z).max()) / as_long(np.abs(coef).max())
 
 
 def _classifier_problems(case, data, model):
@@ -86,7 +95,10 @@ def _classifier_problems(case, data, model):
             coef = np.where(labels == a, full[b - 1], full[a])
         y = np.where(labels[here] == a, 1.0, -1.0)
         K, size = _matrix(case, data, model, used[here])
-        dual, z = _classifier_dual(case, model, K, size, y, weight[here], coef[here])
+        z = as_long(coef[here])
+        if case.family == "NuSVC":
+            z = z * _margin(model, number, z)
+        dual, z = _classifier_dual(case, model, K, size, y, weight[here], z)
         yield Problem(certificate, extended.judge(dual, z))
 
 
@@ -102,9 +114,8 @@ def _classifier_dual(case, model, K, size, y, weight, z):
         nu = min(nu, 2 * min(weight[y > 0].sum(), weight[y < 0].sum()) / weight.sum())
         weight = weight / model.class_weight_[model.class_weight_ > 0].min()
     bound, half = y * weight, as_long(nu) * as_long(weight).sum() / 2
-    scale = half / max(as_long(z)[y > 0].sum(), np.finfo(np.longdouble).tiny)  # it was divided by rho
     dual = _boxed(K, size, np.zeros(n), bound, np.where(y > 0, 0, 1), (half, -half))
-    return dual, _snapped(as_long(z) * scale, bound, n)
+    return dual, _snapped(z, bound)
 
 
 def _boxed(K, size, p, bound, group, totals):

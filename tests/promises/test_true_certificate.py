@@ -51,6 +51,10 @@ def compare(case, data, outcome, figures):
         figures.note("relative gap of an optimum", max(0, true.gap) / max(abs(true.W), 1) if silent else 0, case)
 
 
+def _few(seed, m=8, **fields):
+    return Case(seed=seed, machine="NuSVC", m=m, d=5, classes=4, shape="clusters", far=3.0, **fields)
+
+
 PROMISE = Promise(
     "true certificate",
     check,
@@ -65,6 +69,10 @@ PROMISE = Promise(
         Case(kernel="linear", shape="separable", log_scale=5.0, log_C=6.0),
         Case(kernel="poly", log_scale=3.0, machine="SVR"),
         Case(machine="NuSVC", class_weight="balanced", weights="reals"),
+        # Bounds that are reached, in sums over a class that rounding has moved by more than a unit of the last place.
+        _few(135993612, kernel="poly", weights="integers", names="signs", nu=0.341),
+        _few(13768901, kernel="linear", weights="integers", nu=0.475),
+        _few(245076948, kernel="Polynomial", m=7, weights="zeros", nu=0.598),
         Case(machine="LinearSVC crammer_singer", kernel="linear", classes=3, shape="columns", far=6.0),
         Case(machine="LinearSVR l1", kernel="linear", weights="zeros"),
     ),

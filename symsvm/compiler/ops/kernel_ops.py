@@ -21,7 +21,6 @@ gradient by w_k is the sum over i of what a_ik has, with dh/dw in place of dh/da
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -31,6 +30,7 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
 
 from symsvm._lib.blas import row_products
+from symsvm.compiler.ops.registration import register
 from symsvm.compiler.ops.scalar_function import ScalarFunction
 from symsvm.compiler.ops.squared_distances import SquaredDistances, squared_distances
 
@@ -131,7 +131,7 @@ class _PairOp(Op):
 
     def make_node(self, *inputs):
         """Make the node; inputs are cast to the type of the epilogue, except the indices of sparse matrices."""
-        importlib.import_module("symsvm.compiler.ops.numba_dispatch")  # here, so that Numba is loaded only when needed
+        register()
         inputs = [pt.as_tensor(v) for v in inputs]
         inputs = [v if v.dtype.startswith("int") else v.astype(self.dtype) for v in inputs]
         return Apply(self, inputs, [self._output(inputs)])

@@ -1,13 +1,13 @@
 """Panels: the columns of a tile side by side, (d, columns), so that loops over columns read consecutive entries.
 
-Each function fills the panels from `low` to `high`: panel t has the points `ids` from `first` + t columns on.
+Panels are filled from `low` to `high`: panel t has the points `ids` from `first` + t columns on.
 """
 
 import numpy as np
 
 from symsvm._lib.code_cache import njit
 
-__all__ = ["column_norms", "pack", "pack_csr", "row_norms"]
+__all__ = ["pack", "pack_csr", "row_norms"]
 
 _OPTIONS = {"cache": True, "nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -43,28 +43,15 @@ def pack_csr(x, k, start, ids, first, low, high, panels):
 
 
 @njit(**_OPTIONS)
-def column_norms(x, k, start, ids, first, low, high, panels, w, norms):
-    """norms_tj = sum_k (b_jk w_k)^2 for rows of a CSR matrix that are packed."""
-    columns = panels.shape[2]
-    for t in range(low, high):
-        panel, at = panels[t], first + t * columns
-        for j in range(min(columns, len(ids) - at)):
-            i, total = ids[at + j], panel.dtype.type(0)
-            for e in range(start[i], start[i + 1]):
-                total += x[e] * panel[k[e], j] * (w[k[e]] * w[k[e]])  # an entry there twice counts as their sum
-            norms[t, j] = total
-
-
-@njit(**_OPTIONS)
-def row_norms(x, k, start, ids, low, high, w, norms):
-    """norms_r = sum_k (a_ik w_k)^2 for the rows i = ids_r of a CSR matrix, from low to high."""
+def row_norms(x, k, start, low, high, w, norms):
+    """norms_i = sum_k (a_ik w_k)^2 for the rows of a CSR matrix, from low to high."""
     row = np.zeros(len(w), norms.dtype)
-    for r in range(low, high):
-        i, total = ids[r], row.dtype.type(0)
+    for i in range(low, high):
+        total = row.dtype.type(0)
         for e in range(start[i], start[i + 1]):  # an entry there twice counts as their sum
             row[k[e]] += x[e]
         for e in range(start[i], start[i + 1]):
             total += x[e] * row[k[e]] * (w[k[e]] * w[k[e]])
         for e in range(start[i], start[i + 1]):
             row[k[e]] = 0
-        norms[r] = total
+        norms[i] = total

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
 import numpy as np
@@ -15,7 +15,7 @@ from symsvm._lib.compat import compile_source
 from symsvm._lib.heap import aligned_empty
 from symsvm._lib.threads import core_count, in_parts
 from symsvm.compiler.ops import sparse_distances, sparse_sums, tiles, vector_math
-from symsvm.compiler.ops.panels import column_norms, pack, pack_csr, row_norms
+from symsvm.compiler.ops.panels import pack, pack_csr, row_norms
 from symsvm.compiler.ops.sparse_sums import STRIP
 from symsvm.compiler.ops.squared_distances import CANCELLATION
 from symsvm.compiler.ops.tiles import FEATURES, INNER, SEPARATOR, TileSource, loop_globals
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.compiler.ops.scalar_function import ScalarFunction
 
-__all__ = ["TileLoops", "compile_tiles", "run_tiles"]
+__all__ = ["Kept", "TileLoops", "compile_tiles", "run_tiles"]
+
+# What is kept from call to call over the same data: norms of sparse rows, and the last columns in strips.
+Kept: TypeAlias = dict[Any, Any]
 
 # Columns of a panel, rows of a chunk, and rows of a chunk with more than `FEATURES`: a panel and the sums of such a
 # chunk fit a cache of 512 kB.
@@ -39,13 +42,14 @@ _SPARSE_PANEL, _STRIPS, _GROUP = 2**17, 2**20, 2**22
 # their strip fits the second cache.
 _STRIP_ENTRIES, _STRIP_FEATURES = 12, 2048
 # Multiplications up to which one core is faster than several: others take longer to wake up.
-_SHORT = 2**24
+_SHORT = 2**22
 
 
 class TileLoops:
     """The loops of one Op, for any points.
 
-    `data` are the arrays and numbers of the points, in the order of `parameter_names`. Shapes are not checked.
+    `data` are the arrays and numbers of the points, in the order of `parameter_names`. Shapes are not checked. A
+    dictionary `kept` belongs to one list of data: what depends on these alone is computed once.
 
     Parameters
     ----------
@@ -63,19 +67,22 @@ class TileLoops:
         self._no_product, self._no_block = np.empty((0, 0), self._dtype), np.empty((0, 0), self._dtype)
         self._no_total = np.empty((0, 0))
 
-    def block(self, rows: Array, columns: Array, data: Sequence[Any], out: Array) -> None:
+    def block(self, rows: Array, columns: Array, data: Sequence[Any], out: Array, kept: Kept | None = None) -> None:
         """out_ij = K_ij of the chosen rows and columns."""
-        self._run(rows, columns, data, (self._no_product, out, self._no_total))
+        self._run(rows, columns, data, (self._no_product, out, self._no_total), kept)
 
-    def matvec(self, rows: Array, columns: Array, data: Sequence[Any], q: Array, out: Array) -> None:
+    def matvec(
+        self, rows: Array, columns: Array, data: Sequence[Any], q: Array, out: Array, kept: Kept | None = None
+    ) -> None:
         """out_ir += sum_j K_ij q_rj over the chosen columns, in float64."""
-        self._run(rows, columns, data, (q, self._no_block, out))
+        self._run(rows, columns, data, (q, self._no_block, out), kept)
 
     def features(self, rows: Array, columns: Array, data: Sequence[Any], out: Array) -> None:
         """out_ik += sum_j K_ij f(a_ik, b_jk) over the chosen columns, in float64, of loops that have an f."""
-        self._run(rows, columns, data, (self._no_product, self._no_block, out))
+        self._run(rows, columns, data, (self._no_product, self._no_block, out), None)
 
-    def _run(self, rows, ids, data, wanted):
+    def _run(self, rows, ids, data, wanted, kept):
+        kept = {} if kept is None else kept
         m, n, channels = len(rows), len(ids), range(len(self.source.storage))
         widths = [self._width(c, data) for c in channels]
         strips = [c for c in channels if self.source.has_strips(c)]
@@ -83,7 +90,10 @@ class TileLoops:
         step = min(_WIDE_ROWS if is_wide else _ROWS, max(4, 4 * -(-m // (4 * _CHUNKS))))
         columns = self._columns(widths)
         panels = max(1, min(-(-n // columns), _GROUP // max(1, columns * sum(widths))))
-        packed = [self._packed(c, data, d, panels, columns, rows) for c, d in enumerate(widths)]
+        last_ids, packed = kept.get("panels", (None, None)) if strips else (None, None)
+        is_packed = last_ids is not None and np.array_equal(last_ids, ids)
+        if not is_packed:
+            packed = [self._packed(c, data, d, panels, columns, kept) for c, d in enumerate(widths)]
         features = min([self._features(c, data, widths[c]) for c in strips], default=0)
         shared = [array for arrays in packed for array in arrays]
         alone = core_count() == 1 or m * n * self._cost(widths, data) < _SHORT
@@ -94,13 +104,16 @@ class TileLoops:
 
             def pack(low, high, first=first):
                 for c in channels:
-                    self._pack(c, data, ids, first, low, high, packed[c])
+                    self._pack(c, data, ids, first, low, high, packed[c], kept)
 
             def run(low, high, sizes=sizes):
                 self.part(low, high, *sizes, rows, ids, *data, *wanted, *shared)
 
-            in_turn(pack, -(-(last - first) // columns))
+            if not is_packed:
+                in_turn(pack, -(-(last - first) // columns))
             in_turn(run, -(-m // step))
+        if strips and not is_packed and n <= panels * columns:
+            kept["panels"] = ids.copy(), packed
 
     def _columns(self, widths):
         """The columns of a panel, which has all features where one side is sparse; else only as many as fit the cache."""
@@ -127,7 +140,7 @@ class TileLoops:
         """The number of features of a channel."""
         return self._data(data, "A", c)[0].shape[1] if self.source.is_dense(c) else int(data[self._position[f"d{c}"]])
 
-    def _packed(self, c, data, d, panels, columns, rows):
+    def _packed(self, c, data, d, panels, columns, kept):
         """Empty panels for a group of columns of a channel, or strips, and the other arrays of `packed_names`."""
         source = self.source
         if source.has_strips(c):
@@ -139,11 +152,22 @@ class TileLoops:
             arrays = [aligned_empty((panels, d, columns), self._dtype)]
         if source.is_distance[c]:
             ones = [] if source.weights[c] else [np.ones(d, self._dtype)]
-            arrays += [aligned_empty((panels, columns), self._dtype), np.empty(len(rows), self._dtype), *ones]
-            row_norms(*self._data(data, "A", c), rows, 0, len(rows), (ones or [w])[0], arrays[3])
+            arrays += [aligned_empty((panels, columns), self._dtype), self._norms(c, "A", data, d, kept), *ones]
+            self._norms(c, "B", data, d, kept)
         return arrays
 
-    def _pack(self, c, data, ids, first, low, high, packed):
+    def _norms(self, c, side, data, d, kept):
+        """sum_k (a_ik w_k)^2 of all rows of one side, computed once."""
+        arrays = self._data(data, side, c)
+        key = "norms", id(arrays[0])
+        if key not in kept:
+            w = data[self._position[f"w{c}_0"]] if self.source.weights[c] else np.ones(d, self._dtype)
+            norms = np.empty(len(arrays[2]) - 1, self._dtype)
+            in_parts(lambda low, high: row_norms(*arrays, low, high, w, norms), len(norms))
+            kept[key] = norms
+        return kept[key]
+
+    def _pack(self, c, data, ids, first, low, high, packed, kept):
         """Fill some of the panels."""
         B, right = self._data(data, "B", c), self.source.storage[c][1]
         panels, per_panel = packed[0], 1
@@ -153,8 +177,8 @@ class TileLoops:
         low, high = low * per_panel, high * per_panel
         (pack if right == "dense" else pack_csr)(*B, ids, first, low, high, panels)
         if self.source.is_distance[c]:
-            w, norms = data[self._position[f"w{c}_0"]] if self.source.weights[c] else packed[4], packed[2]
-            column_norms(*B, ids, first, low, high, panels, w, norms.reshape(-1, panels.shape[2]))
+            some = ids[first:][low * STRIP : high * STRIP]
+            packed[2].ravel()[low * STRIP : low * STRIP + len(some)] = self._norms(c, "B", data, 0, kept)[some]
 
     def _cost(self, widths, data):
         """The approximate multiplications of an entry: its features, and ten for the rest."""

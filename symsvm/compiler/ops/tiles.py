@@ -221,7 +221,7 @@ class TileSource:
         """Return the names of the arrays that hold a group of columns: panels, and for distances their norms and ones.
 
         The ones are weights, of channels that have none; `values` are the entries of sparse rows, times squared weights,
-        and `sizes` the norms of these rows.
+        and `sizes` the norms of all rows.
         """
         names = []
         for c, is_distance in enumerate(self.is_distance):
@@ -307,7 +307,7 @@ class TileSource:
                 add("for i in range(low, end):")
                 A, B = (f"({side}{c}_x, {side}{c}_k, {side}{c}_start)" for side in "AB")
                 weights = f"w{c}_0" if self.weights[c] else f"ones{c}"
-                norms = f"sizes{c}[i], norms{c}[(j0 - first) // columns], sums{c}[i - low], nj, cancellation"
+                norms = f"sizes{c}[rows[i]], norms{c}[(j0 - first) // columns], sums{c}[i - low], nj, cancellation"
                 add(f"    if distances({norms}):")
                 points = f"{A}, rows[i], {B}, ids, j0, {strips}, {weights}"
                 add(f"        repair({points}, {norms}, dense{c}, seen{c})")

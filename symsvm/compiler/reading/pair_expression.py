@@ -31,6 +31,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from symsvm.compiler.functions import COMPILING, function
 from symsvm.compiler.lifting import canonicalize, lift
 from symsvm.compiler.ops.kernel_form import factor
+from symsvm.compiler.ops.registration import only_reading
 from symsvm.compiler.ops.scalar_function import NotElementwise
 from symsvm.compiler.reading.definiteness import psd_conditions
 from symsvm.compiler.rewrites.quadratic import is_symmetric
@@ -197,11 +198,12 @@ class PairExpression:
         if dtype != self.dtype:
             form = self.form()
             return None if form is None else form.retyped(dtype)
-        (K,) = lift([self.matrix])
-        try:
-            return factor(K)
-        except NotElementwise:
-            return None
+        with only_reading():
+            (K,) = lift([self.matrix])
+            try:
+                return factor(K)
+            except NotElementwise:
+                return None
 
     def parts(self, form: KernelForm, same: bool) -> tuple[list[Graph], list[Any], Callable]:
         """The inputs of the loops: their graphs, the index of each among the results, the function of these.

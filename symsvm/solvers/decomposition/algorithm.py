@@ -17,16 +17,19 @@ in float64.
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symsvm._lib.blas import SingleThreadedBlas
+from symsvm.objectives.certificate import rounding_error
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 from symsvm.solvers.decomposition.refinement import refine
 from symsvm.solvers.decomposition.state import Check, State
+from symsvm.solvers.solution import Info
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.objectives import QuadraticProgram
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
-    from symsvm.solvers.solution import Info
 
 __all__ = ["Result", "SingleThreadedBlas", "decompose"]
+
+# Variables of a problem that is solved in one call, which no interrupt ends.
+_SMALL = 1280
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,9 @@ class Result:
         for a kernel that is indefinite or not finite; z is the last point before).
     n_iter, steps : outer iterations and steps of SMO.
     trace : a list of `Info`, one for each iteration.
+    size : the largest |K_ii| of all variables that were solved for, 0 if it is not known.
+    is_snapped : whether no variable is off its bound by rounding alone.
+    most_violation : a bound of the violation at z for any other order of the sums; infinite where none is known.
     """
 
     z: Array
@@ -60,6 +68,9 @@ class Result:
     n_iter: int
     steps: int
     trace: list[Info]
+    is_snapped: bool = False
+    most_violation: float = np.inf
+    size: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -97,10 +108,12 @@ def decompose(
     seed, pairs, parameters : see `Decomposition`.
     reuse : hands the working set from one program to the next over the same points.
     """
+    began = time.perf_counter()
+    limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
+    if pairs is None and (result := _decompose_small(qp, matrix, start, parameters, limits, began)) is not None:
+        return result
     # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
     with SingleThreadedBlas(), np.errstate(over="ignore", invalid="ignore"):
-        began = time.perf_counter()
-        limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
         state = State(qp, matrix, start, seed, pairs, parameters, reuse, limits.deadline)
         trace: list[Info] = []
         try:
@@ -117,7 +130,57 @@ def decompose(
             if reuse is not None:
                 reuse.working = None
             state.recompute_gradient()  # the interrupt may have come between z and K z
-        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace)
+        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace, size=state.size)
+
+
+def _decompose_small(
+    qp: QuadraticProgram,
+    matrix: KernelMatrix,
+    start: Array | None,
+    parameters: Parameters,
+    limits: _Limits,
+    began: float,
+) -> Result | None:
+    """Solve a small problem in one call; None if it is not small, or if the call has not solved it."""
+    dense = getattr(matrix, "dense", None)
+    if dense is None or not matrix.is_exact or len(qp.total) > 1 or qp.n > min(parameters.whole, _SMALL):
+        return None
+    from symsvm.solvers.decomposition.small_problem import FIELDS, minimise  # Numba is loaded when it is first needed
+
+    entries = matrix.entries
+    K, points = dense()
+    if K is None:
+        return None
+    p, first, found = parameters, qp.start(start), np.empty(FIELDS)
+    bounds = qp.p, qp.lower, qp.upper, qp.diagonal, qp.group, qp.total
+    rounds = p.rounding, p.refine_rounds, p.refine_cost
+    slack = rounding_error(1.0, qp.n, "float64") if len(qp.total) else 0.0
+    z, Kz, before = minimise(K, points, *bounds, first, limits.tol, p.aim_whole, slack, *rounds, found)
+    W, violation, gap, free, bounded, W_z, violation_z, gap_z, free_z, bounded_z, done, is_off, steps, size = (
+        found.tolist()
+    )
+    if not done:
+        return None
+    rows, trace = (matrix.entries - entries) / qp.m, []
+    error = 4 * sys.float_info.epsilon * qp.n * size * float(np.abs(z).sum())
+    n_iter = int(violation > limits.tol)
+    end = Result(z, Kz, "tol", n_iter, int(steps), trace, not is_off, violation_z + error)
+    stopped = None
+    try:
+        if n_iter:
+            trace.append(Info(0, time.perf_counter() - began, W, violation, gap, int(free), int(bounded), rows))
+            stopped = _reached(limits, Check.ABOVE, trace[-1], began)
+        if stopped is None:
+            count = int(free_z), int(bounded_z)
+            trace.append(Info(n_iter, time.perf_counter() - began, W_z, violation_z, gap_z, *count, rows))
+            _reached(limits, Check.WITHIN, trace[-1], began)
+    except KeyboardInterrupt:
+        if not trace:
+            raise
+        stopped = "interrupt"
+    if stopped is None:
+        return end
+    return replace(end, stopped=stopped) if len(trace) > n_iter else Result(first, before, stopped, 0, 0, trace)
 
 
 def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> str:

@@ -10,7 +10,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 
 from symsvm._lib.validation import choice
-from symsvm.compiler.functions import COMPILING, function
+from symsvm.compiler.functions import function
 from symsvm.compiler.lifting import MEMORY
 from symsvm.compiler.reading import Reading, UnreadableError, leaves_of, read
 from symsvm.compiler.reading.pair_expression import PLAIN
@@ -126,9 +126,6 @@ class Decomposition:
         return f"Decomposition(seed={self.seed}{pairs}{parameters})"
 
 
-_SHARED: dict[Any, DualProgram] = {}
-
-
 class DualProgram:
     """An objective over pairs of points, and `Decomposition`; see `compile`.
 
@@ -156,27 +153,6 @@ class DualProgram:
     inputs : list of TensorVariable
         The free inputs of the objective, which are arguments of `run`.
     """
-
-    @classmethod
-    def shared(cls, key: Any, objective: Callable[[], Objective]) -> DualProgram:
-        """Return the program under a key, with the default solver; it is made when the key is first asked for.
-
-        Parameters
-        ----------
-        key : hashable
-            What the graphs of the objective depend on.
-        objective : callable
-            Returns the objective.
-
-        Returns
-        -------
-        DualProgram
-            The program.
-        """
-        with COMPILING:
-            if key not in _SHARED:
-                _SHARED[key] = cls(objective(), Decomposition())
-            return _SHARED[key]
 
     def __init__(
         self,

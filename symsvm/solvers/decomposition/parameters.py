@@ -16,14 +16,15 @@ class Parameters:
     ----------
     whole : int
         A problem of at most so many variables is its own working set.
-    join : int
-        Violators on each side that join the free variables; up to four times as many while few variables are free.
+    join, join_few, join_points : int
+        Violators on each side that join the free variables: one for so many points, at least few and at most `join`.
     max_free : int
         Free variables in a working set.
     candidate_part : float
         A variable at a bound is a candidate if it violates optimality by this part of the largest violation.
-    subproblem_part : float
-        The part of the violation that the solution of a working set may leave.
+    subproblem_part, subproblem_size : float, int
+        The part of the violation that the solution of a working set may leave, less where it has fewer variables than
+        this: steps on few cost less than another working set.
     aim, aim_whole : float
         The part of tol to aim at, and that of a problem that is its own working set; the rest is for errors of K z.
     digits_float32, digits_float64 : float
@@ -65,9 +66,12 @@ class Parameters:
 
     whole: int = 2560
     join: int = 512
+    join_few: int = 128
+    join_points: int = 8
     max_free: int = 8192
-    candidate_part: float = 0.1
-    subproblem_part: float = 0.1
+    candidate_part: float = 0.3
+    subproblem_part: float = 0.25
+    subproblem_size: int = 1280
     aim: float = 0.8
     aim_whole: float = 0.5
     digits_float32: float = 1e-5

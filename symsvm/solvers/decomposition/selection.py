@@ -27,9 +27,8 @@ def select(state: State) -> Array:
     if len(free) > p.max_free:
         distance = np.abs(state.F[free] - state.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
         free = _worst_and_random(free, distance, p.max_free, state.rng)
-    chosen = [free]
+    chosen, join = [free], min(p.join, max(p.join_few, qp.m // p.join_points))
     for candidates, score in (sides[:2], sides[2:]):
-        join = min(max(p.join, len(candidates) // 4), max(p.join, 4 * p.join - len(free)))
         if len(candidates) > join:
             candidates = _worst_and_random(candidates, score, join, state.rng)
         chosen.append(candidates)

@@ -178,7 +178,8 @@ def solve_problem(
 def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: float) -> Solution:
     """The solution at the end of a run; warn if it stopped short of tol."""
     program, matrix, change = problem.program, problem.matrix, problem.change
-    z, Kz = _snap(program, matrix, result) if problem.smooth is None else (result.z, result.Kz)
+    is_whole = problem.smooth is not None or result.is_snapped
+    z, Kz = (result.z, result.Kz) if is_whole else _snap(program, matrix, result)
     tol_z = tol / change.violation
 
     @functools.cache
@@ -193,7 +194,13 @@ def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: f
     F = whole.gradient(Kz, z)
     b, violation = whole.multipliers(F, z)
     stopped = result.stopped
-    if stopped == "tol" and _is_doubtful(matrix, z, tol_z) and certify().status not in ("optimal", "stationary"):
+    is_sure = problem.smooth is None and result.most_violation <= tol_z
+    if (
+        stopped == "tol"
+        and not is_sure
+        and _is_doubtful(matrix, z, result.size, tol_z)
+        and certify().status not in ("optimal", "stationary")
+    ):
         stopped, violation = "stalled", certify().violation / change.violation
     if stopped != "tol":
         was_tried = stopped != "interrupt" or result.n_iter > 0
@@ -228,15 +235,16 @@ def _snap(program: QuadraticProgram, matrix: KernelMatrix, result: Any) -> tuple
     return (result.z, result.Kz) if rises else (z, Kz)
 
 
-def _is_doubtful(matrix: KernelMatrix, z: Array, tol: float) -> bool:
+def _is_doubtful(matrix: KernelMatrix, z: Array, size: float, tol: float) -> bool:
     """Whether the violation is certified at the end of a run: of few points, and where rounding may be as large as tol.
 
-    It was measured by the run, which may have computed K z in another order.
+    It was measured by the run, which may have computed K z in another order. `size` is that of |K_ii|, 0 if unknown.
     """
     if matrix.is_exact:
         return True
-    sizes = np.abs(matrix.diagonal(np.linspace(0, matrix.m - 1, min(matrix.m, _SAMPLE)).astype("int64"))).max()
-    return not np.finfo("float64").eps * sizes * float(np.abs(z).sum()) <= tol / 100
+    if not size:
+        size = np.abs(matrix.diagonal(np.linspace(0, matrix.m - 1, min(matrix.m, _SAMPLE)).astype("int64"))).max()
+    return not np.finfo("float64").eps * size * float(np.abs(z).sum()) <= tol / 100
 
 
 def _expansion(problem: KernelProblem, z: Array, b: Array) -> Callable[..., Array]:

@@ -40,6 +40,9 @@ class Precision(NamedTuple):
         return self._replace(matrix="float64") if self.matrix != "float64" else None
 
 
+# Rows of K that are computed together in a sample.
+_SAMPLED = 4096
+
 FLOAT32 = Precision("float32", "float32")
 FLOAT64_PRODUCTS = Precision("float64", "float32")
 FLOAT64 = Precision("float64", "float64")
@@ -102,6 +105,7 @@ class State:
     is_exact : whether Kz was computed in float64 throughout; `is_fresh`: and as one product, not as a sum of many.
     is_refined : whether the free variables were refined since the last working set.
     n_iter, steps : outer iterations, and steps of SMO in all of them.
+    size : the largest |K_ii| of all members that a working set has had.
     is_late : whether the first product took more time than there was, so that Kz is an estimate.
     active, working, precision : the active set, the working set, the types that are computed in.
     F : the gradient (K + D) z + p, up to date for the active variables after `measure`.
@@ -140,6 +144,7 @@ class State:
         self._last_exact = self._last_shrunk = np.inf  # violations at the last exact measure and at the last shrinking
         self._best: _Best | None = None
         self._idle = self._unchecked = 0
+        self.size = 0.0
         self.is_late = False
         self.recompute_gradient(deadline)  # a start may be optimal
 
@@ -188,10 +193,9 @@ class State:
 
     def _is_within(self, tol: float) -> bool:
         """Whether violation and error together are within tol; if not, aim lower or recompute K z in float64."""
-        sampled = self.gradient_error()
-        if self.violation + 10 * sampled <= tol:  # far more than that of two products
+        error = 5 * self.gradient_error()  # of two products; others than those sampled may be twice as large, and more
+        if self.violation + error <= tol:
             return True
-        error = 3 * sampled  # of two products; others than those sampled may be half as large again
         if error > 0.6 * tol or self.violation <= self.aim * tol <= tol - 1.1 * error:
             self.recompute_gradient()
         else:  # some more steps cost less
@@ -221,9 +225,12 @@ class State:
         sample = self.rng.choice(active.points, size, replace=False)
         worst = qp.point[active.variables[np.argpartition(-F, size - 1)[:size]]]
         some = np.unique(np.concatenate([sample, worst]))
-        exact = np.zeros(len(some))
         beta, points = self.by_point(support, self.z[support])
-        self.matrix.product(beta, some, points, exact, exact=True)
+        exact, K = np.zeros(len(some)), np.empty((min(len(points), _SAMPLED), len(some)))
+        for low in range(0, len(points), _SAMPLED):  # K_ji for K_ij: few columns are arranged faster than many
+            rows = points[low : low + _SAMPLED]
+            self.matrix.block(rows, some, K[: len(rows)])
+            exact += beta[low : low + _SAMPLED] @ K[: len(rows)]
         return float(np.max(np.abs(exact - self.Kz[some])))
 
     # ---- transitions
@@ -274,7 +281,8 @@ class State:
         # A part need not be solved better than the whole is; and no violation falls below the digits of the matrix.
         p = self.parameters
         digits = p.digits_float32 if self.working.K.dtype == "float32" else p.digits_float64
-        eps = self.violation * (digits if self.is_whole else max(digits, p.subproblem_part))
+        part = p.subproblem_part * min(1.0, len(W) / p.subproblem_size)
+        eps = self.violation * (digits if self.is_whole else max(digits, part))
         if self.pairs is None:
             eps = max(self.aim * tol, eps)
         # F of free variables is near the middle: relative to it, float32 has the digits that count.
@@ -295,6 +303,7 @@ class State:
     def _choose_members(self, wanted: Array) -> None:
         """Let the working set have these members, in float64 where their values overflow float32."""
         self.working.choose(wanted)
+        self.size = max(self.size, float(np.abs(self.working.diagonal).max(initial=0.0)))
         if not self.working.is_finite() and self.working.K.dtype == "float32":
             self._set_precision(FLOAT64)
             self.working.choose(wanted)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symsvm._lib.heap import aligned_copy, aligned_full
 from symsvm.evaluation.symmetric_loops import add_rows, sum_rows
 from symsvm.solvers.decomposition.newton import newton
 from symsvm.solvers.decomposition.small_newton import CUT, small_newton
@@ -36,7 +37,7 @@ _FEW, _FEW_GOAL = 8, 0.1
 # The part of a violation that steps on all variables leave: float32 has no digits for less.
 _DIGITS = 1e-3
 # Nanoseconds of a step of SMO, and of each variable in it.
-_STEP, _EACH = 300.0, 0.8
+_STEP, _EACH = 100.0, 0.4
 # Steps of SMO before a Newton step on few candidates; Newton steps that may end at a bound, and their nanoseconds.
 _STEPS_BETWEEN, _CUT_STEPS, _CUT_TIME = 50, 10, 1e6
 
@@ -72,7 +73,7 @@ def descend(
     before, found = z.copy(), np.empty(n + 1, "int64")
     steps, spent, few = 0, 0.0, n // _FEW
     while True:
-        f = F.astype(K.dtype)
+        f = aligned_copy(F, K.dtype)
         size, violation = candidates(f, up, low, found)
         # Steps reduce no violation that is NaN, nor one that is infinite, which has no candidates.
         if not violation > eps or not size or spent >= most_time:
@@ -97,8 +98,8 @@ def _descend_few(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_time
     """Solve for the chosen variables; return the number of steps and their time."""
     groups, n = len(up), len(chosen)
     size = padded(n)
-    k, f, d = np.zeros((size, size), K.dtype), *np.zeros((2, size), K.dtype)
-    rise, fall = np.full((groups, size), np.inf, K.dtype), np.full((groups, size), -np.inf, K.dtype)
+    k, f, d = aligned_full((size, size), 0, K.dtype), *aligned_full((2, size), 0, K.dtype)
+    rise, fall = aligned_full((groups, size), np.inf, K.dtype), aligned_full((groups, size), -np.inf, K.dtype)
     x, least, most = np.zeros((3, size))
     k[:n, :n], f[:n], d[:n] = K[chosen[:, None], chosen], F[chosen], diagonal[chosen]
     x[:n], least[:n], most[:n] = z[chosen], lower[chosen], upper[chosen]
@@ -135,7 +136,8 @@ class Subproblem:
         working.pad(size)
         self.K, dtype = working.K, working.K.dtype
         self.F, self.z, self.lower, self.upper = np.zeros((4, size))
-        self.up, self.low = np.full((self.groups, size), np.inf, dtype), np.full((self.groups, size), -np.inf, dtype)
+        self.up = aligned_full((self.groups, size), np.inf, dtype)
+        self.low = aligned_full((self.groups, size), -np.inf, dtype)
         ours = self.F, self.z, self.lower, self.upper, self.up, self.low
         lay_out(W, F, z, qp.lower, qp.upper, qp.group, *ours)
         self.group = qp.group[W] if has_equality else np.zeros(n, dtype="int64")
@@ -143,7 +145,7 @@ class Subproblem:
         if not has_equality:
             self.up[0, n] = self.low[0, n] = 0
             self.lower[n], self.upper[n] = -np.inf, np.inf
-        self.diagonal = np.ascontiguousarray(np.diagonal(self.K)[:size])
+        self.diagonal = aligned_copy(np.diagonal(self.K)[:size], dtype)
         # K is positive semi-definite: along an edge at least D is left.
         rounding = 1e-12 * float(np.abs(self.diagonal).max(initial=0.0))
         self.floor = max(1e-30, rounding, (1 + has_equality) * float(qp.diagonal[W].min(initial=np.inf)))

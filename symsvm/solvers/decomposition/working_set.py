@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from symsvm._lib.heap import aligned_empty
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ class WorkingSet:
         """Make room for n members in whole blocks, with one slot more for the variable of no equality."""
         if n + 1 <= len(self.K):
             return
-        size = padded(min(self.qp.n, n + n // 4) + 1) + _EXTRA
-        K, old = np.empty((size, size), self.K.dtype), len(self.members)
+        size = padded(min(self.qp.n, n + n // 2) + 1) + _EXTRA
+        K, old = aligned_empty((size, size), self.K.dtype), len(self.members)
         K[:old, :old] = self.K[:old, :old]
         self.K = K
 
@@ -140,13 +141,13 @@ class WorkingSet:
 
     def _compute(self, K: Array, points: Array, start: int) -> None:
         """Write the rows and columns of the points from `start` on."""
-        from symsvm.evaluation.symmetric_loops import mirror
+        from symsvm.evaluation.symmetric_loops import is_finite, mirror
 
         n = len(points)
         for low in range(start, n, _ROWS):
             high = min(n, low + _ROWS)
             self.matrix.block(points[low:high], points[:high], K[low:high])
-            self._has_infinite |= not np.isfinite(K[low:high, :high]).all()
+            self._has_infinite |= not is_finite(K[low:high], high)
             mirror(K, low, high)
 
 
