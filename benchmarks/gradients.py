@@ -21,7 +21,8 @@ import warnings
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from peers import Peak, read, synthetic, two
+from peer_rows import read, synthetic, two
+from peers import Peak
 
 import symsvm
 from symsvm import RBF, Objective, argmin

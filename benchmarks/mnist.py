@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 
-from peers import CACHE, TOL, Peak, digits
+from peer_rows import digits
+from peers import CACHE, TOL, Peak
 
 
 def fit(name, rows):

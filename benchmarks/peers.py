@@ -1,6 +1,6 @@
 """The decomposition solver beside scikit-learn, scikit-learn-intelex (float32 and float64) and LIBSVM, in one run.
 
-    SYMSVM_DATA=DIRECTORY python benchmarks/peers.py [--rows NAME ...] [--chart out/peers.png]
+    SYMSVM_DATA=DIRECTORY python benchmarks/peers.py [--rows NAME ...] [--repeat 3] [--chart out/peers.png]
 
 All libraries get the same data, kernel, C and tolerance (1e-3), a cache of 2 GB, and dense or sparse data as suits
 them; the best turn of each counts. The dual objective and the largest KKT violation of each result are evaluated in
@@ -8,7 +8,6 @@ float64. Libraries that are not installed are skipped with a note (pip install s
 """
 
 import argparse
-import gzip
 import itertools
 import os
 import subprocess
@@ -16,93 +15,20 @@ import sys
 import threading
 import time
 import warnings
-from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-from sklearn.datasets import load_svmlight_file, make_classification
+from peer_rows import digits, rows, synthetic, untuned_rows
 
 import symsvm
 from symsvm import RBF, KernelDual, QuadraticProgram, pair_kernel
-from symsvm.data import data_home
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.solvers.decomposition.one_vs_one import one_vs_one
 
 TOL, CACHE = 1e-3, 2000
-Row = namedtuple("Row", "name kind X y C gamma")
 EPSILON = 0.1
-
-
-def read(name):
-    """Return a data set in LIBSVM format as a dense matrix."""
-    X, y = load_svmlight_file(str(data_home() / name))
-    return X.toarray(), y
-
-
-def standardised(X):
-    """Return X with columns of zero mean and unit variance; constant columns are only centred."""
-    spread = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def synthetic(m):
-    """Return a hard set of two classes with 20 features."""
-    X, y = make_classification(m, 20, n_informative=10, flip_y=0.05, random_state=0)
-    return standardised(X), 2.0 * y - 1
-
-
-def digits(part="train"):
-    """Return the images of MNIST, scaled to [0, 1], and their labels."""
-
-    def numbers(name, offset):
-        with gzip.open(data_home() / "mnist" / f"{part}-{name}-ubyte.gz") as file:
-            return np.frombuffer(file.read(), np.uint8, offset=offset)
-
-    images, labels = numbers("images-idx3", 16), numbers("labels-idx1", 8)
-    return images.reshape(-1, 784) / 255.0, labels.astype("int64")
-
-
-def two(name, C):
-    """Return a row with a data set of two classes, standardised, and gamma = 1 / d."""
-    X, y = read(name)
-    X = standardised(X)
-    return Row(f"{name}, C = {C:g}", "svc", X, np.where(y == y.max(), 1.0, -1.0), C, 1 / X.shape[1])
-
-
-def rows():
-    """Return the functions that make the rows of the table, by name."""
-
-    def a9a():
-        X, y = load_svmlight_file(str(data_home() / "a9a"))
-        return Row("a9a, C = 1", "svc", X.tocsr(), y, 1.0, 1 / X.shape[1])
-
-    def cadata():
-        X, y = read("cadata_scale")
-        return Row("cadata (epsilon-SVR), C = 1", "svr", standardised(X), standardised(y[:, None])[:, 0], 1.0, 1 / 8)
-
-    def mnist():
-        X, y = digits()
-        return Row("MNIST 10 000 (45 pairs), C = 5", "ovo", X[:10_000], y[:10_000], 5.0, 0.02)
-
-    def synth(m, C):
-        return lambda: Row(f"synthetic {m} x 20, C = {C:g}", "svc", *synthetic(m), C, 1 / 20)
-
-    main = {
-        "svmguide1": lambda: two("svmguide1", 2.0),
-        "svmguide3": lambda: two("svmguide3", 128.0),
-        "a9a": a9a,
-        "cadata": cadata,
-        "mnist": mnist,
-        **{f"synth-{C}": synth(10_000, float(C)) for C in (1, 100, 1000)},
-        "synth-30000": synth(30_000, 10.0),
-    }
-    large = {
-        "svmguide1-1e4": lambda: two("svmguide1", 1e4),
-        "svmguide3-1e4": lambda: two("svmguide3", 1e4),
-        "synth-1e4": synth(10_000, 1e4),
-    }
-    return main, large
+_BOTH = "symsvm", "scikit-learn"
 
 
 class Peak:
@@ -332,7 +258,7 @@ def on_all_cores(row):
 
 
 def prediction():
-    """Print the time of predicting 10 000 images with 4000 support vectors."""
+    """Print the time of predicting 10 000 images with 3900 support vectors, together and one by one."""
     from sklearn.svm import SVC
 
     X, _ = digits("t10k")
@@ -342,19 +268,27 @@ def prediction():
     assert len(peer.support_) >= 3900, len(peer.support_)
     V, q = peer.support_vectors_, peer.dual_coef_[0]
     evaluator = symsvm.evaluation.evaluator.KernelEvaluator(RBF.from_gamma(0.02))
-    evaluator.matvec(X, V, q)
-    (mine, f), (theirs, g) = timed(lambda: evaluator.matvec(X, V, q)), timed(lambda: peer.decision_function(X))
-    single = np.array([evaluator.matvec(X[i : i + 1], V, q)[0] for i in range(20)])
-    scale = np.abs(q).max()
+    expand = {"symsvm": lambda X: evaluator.matvec(X, V, q), "peer": lambda X: peer.decision_function(X)}
+    expand["symsvm"](X)
+    (mine, f), (theirs, g) = (timed(lambda of=of: of(X)) for of in expand.values())
+    rows = [X[i : i + 1] for i in range(100)]
+    (one, h), (other, _) = (timed(lambda of=of: np.concatenate([of(row) for row in rows])) for of in expand.values())
+    scale, f = np.abs(q).max(), f + peer.intercept_[0]
     print(
         f"prediction, {len(X)} x {len(V)} x 784: {mine:.3f} s, scikit-learn {theirs:.3f} s, {theirs / mine:.1f} x; "
-        f"largest difference {np.abs(f - g + peer.intercept_[0]).max() / scale:.1e} of max|q|, "
-        f"of rows predicted one by one {np.abs(single - f[:20]).max() / scale:.1e}"
+        f"one row {10 * one:.2f} ms, scikit-learn {10 * other:.2f} ms, {other / one:.2f} x; "
+        f"largest difference {np.abs(f - g).max() / scale:.1e} of max|q|, "
+        f"of rows predicted one by one {np.abs(h + peer.intercept_[0] - f[: len(h)]).max() / scale:.1e}"
     )
 
 
 MEMORY = """
-exec(open({path!r}).read().split("# ---- entries")[0])
+import sys, time
+sys.path.insert(0, {here!r})
+import symsvm
+from peer_rows import synthetic
+from peers import Peak
+from symsvm import RBF, KernelDual, QuadraticProgram
 small = synthetic(3000)
 symsvm.solve(KernelDual(QuadraticProgram.c_svc(small[1], 1.0), small[0], RBF.from_gamma(1 / 20)))
 X, y = synthetic({m})
@@ -369,7 +303,7 @@ print(f"synthetic {m} x 20, C = 1: {{seconds:.2f}} s, {{solution.certificate}}; 
 
 def big(m=100_000, peer=True):
     """Print time and peak memory for 100 000 points, in a new process."""
-    subprocess.run([sys.executable, "-c", MEMORY.format(path=str(Path(__file__)), m=m)], check=True)
+    subprocess.run([sys.executable, "-c", MEMORY.format(here=str(Path(__file__).parent), m=m)], check=True)
     if peer:
         from sklearn.svm import SVC
 
@@ -384,17 +318,29 @@ def geometric(values):
     return float(np.exp(np.mean(np.log(list(values)))))
 
 
-def summary(table):
-    """Print the ratios of the main rows."""
-    to_sklearn = {name: t["scikit-learn"] / t["symsvm"] for name, t in table.items() if "scikit-learn" in t}
+def summary(table, title):
+    """Print the ratios of some rows; return their geometric means, to scikit-learn and to the best library of each."""
+    to_sklearn = {name: t["scikit-learn"] / t["symsvm"] for name, t in table.items() if {*t} >= {*_BOTH}}
     to_best = {
-        name: min(v for k, v in t.items() if k != "symsvm") / t["symsvm"] for name, t in table.items() if len(t) > 1
+        name: min(v for k, v in t.items() if k != "symsvm") / t["symsvm"]
+        for name, t in table.items()
+        if "symsvm" in t and len(t) > 1
     }
-    if to_sklearn:
-        least = min(to_best, key=to_best.get)
-        means = geometric(to_sklearn.values()), geometric(to_best.values())
-        print(f"\ngeometric means over {len(to_sklearn)} rows: {means[0]:.2f} x faster than scikit-learn,")
-        print(f"{means[1]:.2f} x than the best other library of each row; at least {to_best[least]:.2f} x ({least})")
+    if not to_sklearn:
+        return None
+    least = min(to_best, key=to_best.get)
+    means = geometric(to_sklearn.values()), geometric(to_best.values())
+    print(f"\n{title}: geometric means over {len(to_sklearn)} rows: {means[0]:.2f} x faster than scikit-learn,")
+    print(f"{means[1]:.2f} x than the best other library of each row; at least {to_best[least]:.2f} x ({least})")
+    return means
+
+
+def medians(runs, title):
+    """Print the geometric means of each run, and their medians."""
+    if len(runs) > 1:
+        text = ", ".join(f"{to_sklearn:.2f} / {to_best:.2f}" for to_sklearn, to_best in runs)
+        middle = np.median(runs, axis=0)
+        print(f"\n{title}: {text} x in {len(runs)} runs; medians {middle[0]:.2f} / {middle[1]:.2f} x")
 
 
 # The rows of the chart, as they are called there; and its bars, each the best of its kinds of data.
@@ -456,18 +402,25 @@ def chart(table, path):
 
 def main():
     """Print the tables and draw the chart."""
-    main_rows, large = rows()
+    (main_rows, large), untuned = rows(), untuned_rows()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    every = [*main_rows, *large, "kernel", "estimator", "cores", "prediction", "big"]
+    every = [*main_rows, *large, *untuned, "kernel", "estimator", "cores", "prediction", "big"]
     parser.add_argument("--rows", nargs="+", default=every, choices=every, metavar="NAME", help=", ".join(every))
     parser.add_argument("--only", nargs="+", metavar="PEER", help="the libraries (default all)")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of the rows with a geometric mean (default 1)")
     parser.add_argument("--chart", default="out/peers.png", help="the file of the chart (default out/peers.png)")
     args = parser.parse_args()
     np.ones(2**29)  # the first access to a page is slow: it must not count for the first entry
-    table = {name: compare(make(), args.only) for name, make in main_rows.items() if name in args.rows}
-    summary(table)
-    if table and all(len(t) > 1 for t in table.values()):
-        chart(table, args.chart)
+    groups, means = {"main rows": main_rows, "rows that nothing was tuned for": untuned}, {}
+    for turn in range(args.repeat):
+        for title, group in groups.items():
+            table = {name: compare(make(), args.only) for name, make in group.items() if name in args.rows}
+            means.setdefault(title, []).append(summary(table, title))
+            if group is main_rows and turn == 0 and table and all(len(t) > 1 for t in table.values()):
+                chart(table, args.chart)
+    for title, runs in means.items():
+        if None not in runs:
+            medians(runs, title)
     if set(large) & set(args.rows):
         print("\nLarge C")
         for name, make in large.items():

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from symsvm._lib import threads
-from symsvm._lib.threads import core_count, in_parts, single_core
+from symsvm._lib.threads import SharedCores, core_count, in_parts, single_core, waiting
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +42,20 @@ def test_one_core_runs_one_part_in_the_callers_thread():
         assert core_count() == 1
         assert parts_of(100) == [(0, 100, threading.current_thread())]
     assert core_count() == 3
+
+
+def test_threads_share_cores_with_those_that_have_work():
+    cores, counts = SharedCores(3), []
+    with cores.use():
+        counts.append(core_count())
+        with cores.use():
+            counts.append(core_count())
+            with waiting():
+                counts.append(core_count())
+    assert counts == [3, 1, 3]
+    assert core_count() == 3
+    with waiting():  # of one thread there is nothing to share
+        assert core_count() == 3
 
 
 def test_a_limit_is_of_one_thread(monkeypatch):

@@ -19,9 +19,11 @@ from sklearn.pipeline import make_pipeline
 
 from symsvm import RBF, SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, plot
 from symsvm.data import Scaling
+from symsvm.kernels import Precomputed
+from symsvm.model_selection import shared_matrix
 from symsvm.model_selection.cached_source import CachedKernelSource, RowPoints, SearchStopped
 from symsvm.model_selection.grid_search import round_rows
-from symsvm.model_selection.shared_matrix import BufferPool, CachedGram
+from symsvm.model_selection.shared_matrix import BufferPool, CachedGram, is_computed_faster
 from symsvm.tuning import tune
 
 X, Y = make_moons(150, noise=0.3, random_state=0)
@@ -92,6 +94,41 @@ def test_memory_and_number_of_threads_do_not_change_scores(memory):
     reference = tune(SVC(), X, Y, TWO, folds=3)
     for run in runs:
         np.testing.assert_array_equal(run.table["fold_scores"], reference.table["fold_scores"])
+
+
+@pytest.mark.parametrize("case", ["two classes", "three classes", "sparse", "regression"])
+def test_values_that_are_computed_give_the_same_scores_with_any_number_of_threads(case, monkeypatch):
+    many, classes = make_moons(600, noise=0.3, random_state=1)
+    targets = many[:, 0] ** 2
+    estimator, points, y = {
+        "two classes": (SVC(tol=1e-6), many, classes),
+        "three classes": (SVC(tol=1e-6), IRIS, KINDS),
+        "sparse": (SVC(tol=1e-6), sparse.csr_matrix(many), classes),
+        "regression": (SVR(tol=1e-6), many, targets),
+    }[case]
+    score = make_scorer(lambda y, f: float(np.abs(f).sum()), response_method="decision_function")
+    scoring = {"scoring": score} if case != "regression" else {}
+
+    def search(**options):
+        return tune(estimator, points, y, TWO, folds=3, **scoring, **options).table["fold_scores"]
+
+    cached = search()
+    monkeypatch.setattr(shared_matrix, "_COMPUTED_POINTS", 100)
+    monkeypatch.setattr(shared_matrix, "_COMPUTED_CLASS", 40)
+    computed = [search(n_jobs=1), search(n_jobs=2), search(n_jobs=3, memory=4 * 600**2), search(memory=0)]
+    for scores in computed[1:]:
+        np.testing.assert_array_equal(scores, computed[0])
+    np.testing.assert_allclose(computed[0], cached, rtol=1e-4)
+
+
+def test_values_are_computed_where_points_are_many_and_features_few():
+    many = np.zeros((3000, 5))
+    assert is_computed_faster(RBF(1.0), many, 2)
+    assert is_computed_faster(RBF(1.0), sparse.csr_matrix(np.zeros((3000, 900))), 2)
+    assert not is_computed_faster(RBF(1.0), many[:900], 2)
+    assert not is_computed_faster(RBF(1.0), many, 20)
+    assert not is_computed_faster(RBF(1.0), np.zeros((3000, 500)), 2)
+    assert not is_computed_faster(Precomputed(np.eye(3000)), Precomputed.points(3000), 2)
 
 
 def test_the_same_search_gives_the_same_decision_values():

@@ -25,7 +25,7 @@ from symsvm._lib.forks import call_after_fork, fork_safe_lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["core_count", "in_parts", "single_core"]
+__all__ = ["SharedCores", "core_count", "in_parts", "single_core", "waiting"]
 
 # Parts for each core: a core that another program uses too gets fewer of them.
 _PARTS = 4
@@ -35,7 +35,8 @@ _LOCAL = threading.local()
 
 def core_count() -> int:
     """Return the number of cores that the loops of the calling thread may use."""
-    return getattr(_LOCAL, "cores", numba.config.NUMBA_NUM_THREADS)
+    cores = getattr(_LOCAL, "cores", numba.config.NUMBA_NUM_THREADS)
+    return cores.part() if isinstance(cores, SharedCores) else cores
 
 
 @contextlib.contextmanager
@@ -48,6 +49,60 @@ def single_core() -> Iterator[None]:
     finally:
         vars(_LOCAL).clear()
         vars(_LOCAL).update(before)
+
+
+class SharedCores:
+    """Cores that several threads share: each has its part of them, and those that wait or have ended have none.
+
+    Parameters
+    ----------
+    total : int
+        The number of cores, at most those of `core_count`.
+
+    Examples
+    --------
+    >>> cores = SharedCores(1)
+    >>> with cores.use():
+    ...     core_count()
+    1
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total, self._users, self._lock = min(total, core_count()), 0, threading.Lock()
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[None]:
+        """Run the loops of the calling thread on its part of the cores inside the block."""
+        with single_core():  # restores what was before
+            _LOCAL.cores = self
+            self._count(1)
+            try:
+                yield
+            finally:
+                self._count(-1)
+
+    @contextlib.contextmanager
+    def leave(self) -> Iterator[None]:
+        """Leave the part of the calling thread, which uses one, to the others inside the block."""
+        self._count(-1)
+        try:
+            yield
+        finally:
+            self._count(1)
+
+    def part(self) -> int:
+        """Return the number of cores for each thread that uses some."""
+        return max(1, self._total // max(1, self._users))
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._users += change
+
+
+def waiting() -> contextlib.AbstractContextManager[None]:
+    """Leave shared cores to the other threads inside the block, in which the calling thread waits for one of them."""
+    cores = getattr(_LOCAL, "cores", None)
+    return cores.leave() if isinstance(cores, SharedCores) else contextlib.nullcontext()
 
 
 def in_parts(work: Callable[[int, int], object], n: int) -> None:

@@ -232,6 +232,24 @@ class PairMatrix:
                 start = self._starts[part]
                 gathered_product(self._blocks[part], rows[some] - start, columns[these] - start, q[these], total)
 
+    @_ignore_overflow()
+    def expand(self, rows: Array, columns: Array, coef: Array) -> Array:
+        """Return sum_j K(x_i, x_j) coef_j for the chosen i and j, in float64.
+
+        Parameters
+        ----------
+        rows, columns : array of int
+            The indices i and j.
+        coef : array of shape (len(columns),) or (len(columns), p)
+            The factors.
+
+        Returns
+        -------
+        array of shape (len(rows),) or (len(rows), p)
+            The sums.
+        """
+        return self._exact.matvec(coef, rows, columns)
+
     def _pieces(self, rows: Array, columns: Array) -> Iterator[tuple[int | None, slice, slice]]:
         """Slices of rows and columns in one block each: (the block if it is the same, the slices)."""
         runs = []

@@ -25,9 +25,10 @@ __all__ = ["run_tasks"]
 _POLL = 0.1
 
 
-def run_tasks(tasks: list[Any], scores: Scoreboard, workers: int) -> None:
+def run_tasks(tasks: list[Any], scores: Scoreboard, workers: int, cores: int) -> None:
     """Run the tasks: first those that need the main thread and may use all cores, then the others, in threads.
 
+    These share `cores`: where there are more of them than threads that have work, loops use several.
     After Ctrl-C no fit begins, and fits under way stop; scores recorded before are kept. A fit that has not converged
     gets that status and does not warn.
     """
@@ -37,7 +38,7 @@ def run_tasks(tasks: list[Any], scores: Scoreboard, workers: int) -> None:
             for task in tasks:
                 if not task.is_parallel:
                     _run(task, scores)
-            _run_in_threads([task for task in tasks if task.is_parallel], scores, workers)
+            _run_in_threads([task for task in tasks if task.is_parallel], scores, workers, cores)
         except (KeyboardInterrupt, SearchStopped):
             scores.stop()
 
@@ -69,11 +70,11 @@ def _run(task, scores):
         task.run(scores)
 
 
-def _run_in_threads(tasks, scores, workers):
-    """Run tasks that use one core each, in the order in which they share matrices."""
-    from symsvm._lib.threads import single_core  # imports Numba, so only when it is used
+def _run_in_threads(tasks, scores, workers, cores):
+    """Run tasks in threads, in the order in which they share matrices."""
+    from symsvm._lib.threads import SharedCores  # imports Numba, so only when it is used
 
-    left, errors, lock = deque(tasks), [], threading.Lock()
+    left, errors, lock, shared = deque(tasks), [], threading.Lock(), SharedCores(cores)
 
     def next_task():
         with lock:
@@ -81,7 +82,7 @@ def _run_in_threads(tasks, scores, workers):
 
     def run():
         try:
-            with single_core():
+            with shared.use():
                 for task in iter(next_task, None):
                     _run(task, scores)
         except BaseException as error:  # the waiting thread raises it
@@ -92,7 +93,7 @@ def _run_in_threads(tasks, scores, workers):
         return
     with threadpool_limits(1, user_api="blas"):
         if workers == 1:
-            with single_core():
+            with shared.use():
                 for task in tasks:
                     _run(task, scores)
             return

@@ -94,7 +94,8 @@ def tune(
     n_jobs : int, optional
         The number of threads for kernel estimators, all cores by default. It does not change the results.
     memory : float, default=2**30
-        The bytes that Gram matrices and working sets may take: 12 for each pair of points and thread. For more points
+        The bytes that Gram matrices and working sets may take: 12 for each pair of points and thread, or 4 if values
+        are computed as fast as they are read, for many points of few features. For more points
         no matrix is cached, but rows of working sets are, along the path.
 
     Returns
@@ -136,7 +137,7 @@ def tune(
         scores = Scoreboard([cells[i] for i in alive], len(pairs), progress)
         options = {"is_plain": is_plain, "workers": workers, "memory": memory}
         plan = SearchPlan(estimator, *part, scores.cells, pairs, score, **options)
-        run_tasks(plan.tasks, scores, plan.workers)
+        run_tasks(plan.tasks, scores, plan.workers, workers)
         tuning.record(alive, scores, len(rows))
         if scores.is_stopped:
             break

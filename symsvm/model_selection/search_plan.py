@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 # In spite of its underscore, `_safe_indexing` is in scikit-learn's API documentation.
 from sklearn.utils import _safe_indexing, get_tags
 
 from symsvm.estimators import LinearSVC, LinearSVR, NuSVC
 from symsvm.model_selection.cached_source import CachedKernelSource, RowPoints, can_share
-from symsvm.model_selection.shared_matrix import BufferPool, SharedKernelMatrix, gram_bytes
+from symsvm.model_selection.shared_matrix import BufferPool, SharedKernelMatrix, gram_bytes, is_computed_faster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,10 +108,14 @@ class SearchPlan:
         self.X, self.y, self.folds, self.score = X, y, folds, score
         self.models = [_clone_with(estimator, cell) for cell in cells]
         self.shares = [is_plain and can_share(last_step(model)) for model in self.models]
-        matrices = int(memory // gram_bytes(X.shape[0] if hasattr(X, "shape") else len(X)))
-        self.buffers, self.workers = BufferPool() if matrices else None, max(1, min(workers, matrices))
+        self._m, self._memory = X.shape[0] if hasattr(X, "shape") else len(X), memory
+        self.buffers = BufferPool() if gram_bytes(self._m) <= memory else None
+        self._classes = len(np.unique(np.asarray(y))) if is_classifier(estimator) else 1
+        self.workers = workers
         keys = [_steps_key(model, cell) if is_plain else None for model, cell in zip(self.models, cells, strict=True)]
         self.tasks = []
+        if any(key is not None for key in keys):
+            self._limit_workers([gram_bytes(self._m)])
         for key in dict.fromkeys(keys):
             group = [i for i, other in enumerate(keys) if other == key]
             if key is None:
@@ -128,9 +132,19 @@ class SearchPlan:
             X, y = take_points(self.models[share[0]], X, self.y, order)
             matrices, invalid = self.shared_matrices(share, X, {k: train for k, (train, _) in enumerate(folds)})
             independent = sorted([*independent, *invalid])
+        self._limit_workers([self._bytes(matrix) for matrix in matrices])
         tasks = [IndependentFits(self, fold, independent) for fold in range(len(folds))] if independent else []
         paths = [[KernelPath(self, matrix, fold, folds[fold], y) for fold in matrix.folds] for matrix in matrices]
         return tasks + _stagger(paths, self.workers)
+
+    def _limit_workers(self, sizes):
+        """Let there be at most as many threads as matrices of these sizes that fit the memory."""
+        fitting = [int(self._memory // size) for size in sizes if size <= self._memory]
+        self.workers = min([self.workers, *fitting]) if sizes else self.workers
+
+    def _bytes(self, matrix):
+        """The bytes of a matrix and a working set."""
+        return gram_bytes(self._m, is_cached=not matrix.is_computed)
 
     def shared_matrices(
         self, cells: list[int], X: Any, folds: dict[int, Array]
@@ -143,13 +157,24 @@ class SearchPlan:
         for i in cells:
             try:
                 kernels = _kernels_by_fold(last_step(self.models[i]), X, folds)
+                for kernel, points, key in kernels.values():
+                    if key not in found:
+                        found[key] = self._shared_matrix(kernel, points)
             except (TypeError, ValueError):  # its fit will raise the error
                 invalid.append(i)
                 continue
-            for fold, (kernel, points, key) in kernels.items():
-                matrix = found.setdefault(key, SharedKernelMatrix(kernel, points, self.buffers))
-                matrix.folds.setdefault(fold, []).append(i)
-        return list(found.values()), invalid
+            for fold, (_, _, key) in kernels.items():
+                found[key].folds.setdefault(fold, []).append(i)
+        return [matrix for matrix in found.values() if matrix.folds], invalid
+
+    def _shared_matrix(self, kernel, points):
+        """A matrix, cached if its values are not computed as fast and if the memory is large enough."""
+        is_computed = is_computed_faster(kernel, points, self._classes)
+        return SharedKernelMatrix(kernel, points, None if is_computed else self.buffers, is_computed=is_computed)
+
+    def fits(self, matrix: SharedKernelMatrix) -> bool:
+        """Whether the memory is large enough for a matrix in a thread; else loops over the points use all cores."""
+        return self._bytes(matrix) <= self._memory
 
     def targets(self, fold: int) -> tuple[Any, Any]:
         """Return the targets of the training points of a fold, and of those held out; None if there are none."""
@@ -219,7 +244,7 @@ class KernelPath:
     """The cells of one kernel in one fold: fits over one Gram matrix by increasing C, each from the last solution."""
 
     def __init__(self, plan: SearchPlan, matrix: SharedKernelMatrix, fold: int, rows: Fold, y: Array | None) -> None:
-        self.is_parallel = matrix.buffers is not None  # without a matrix, loops over the points use all cores
+        self.is_parallel = plan.fits(matrix)
         self.plan, self.matrix, self.fold, self.rows, self.y = plan, matrix, fold, rows, y
 
     def run(self, scores: Scoreboard) -> None:
@@ -230,7 +255,7 @@ class KernelPath:
 
         @functools.cache  # made in the first fit, whose status then records an error
         def source():
-            source = CachedKernelSource(self.matrix.gram(), train.rows, lambda: scores.is_stopped, self.plan.buffers)
+            source = CachedKernelSource(self.matrix.gram(), train.rows, lambda: scores.is_stopped, self.matrix.buffers)
             return stack.enter_context(contextlib.closing(source))
 
         def fit(i):

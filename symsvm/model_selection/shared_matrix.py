@@ -1,9 +1,10 @@
-"""Kernel matrices that the fits of a search share: a cached Gram matrix, its rows, and a pool of buffers."""
+"""Kernel matrices that the fits of a search share: cached or computed, their rows, and a pool of buffers."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,24 +12,57 @@ from symsvm._lib.forks import fork_safe_lock
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.evaluation.symmetry import check_symmetric
+from symsvm.kernels import Precomputed
 
 if TYPE_CHECKING:
     from symsvm._lib.types import Array, Points
     from symsvm.kernels import Kernel
 
-__all__ = ["BufferPool", "CachedGram", "SharedKernelMatrix", "UncachedGram", "gram_bytes"]
+__all__ = ["BufferPool", "CachedGram", "SharedKernelMatrix", "UncachedGram", "gram_bytes", "is_computed_faster"]
 
 # Problems of at most so many points are solved in float64 throughout, as `LocalKernelMatrix` does.
 _EXACT_POINTS = 256
 # Rows that are computed together.
 _ROWS = 256
+# Features, entries of a sparse row, up to which a value is computed as fast as it is read from memory that other
+# threads use too; for so many points at least, and so many of each class: small problems read some values many times.
+_COMPUTED_FEATURES, _COMPUTED_POINTS, _COMPUTED_CLASS = 48, 2000, 500
 # Two threads must not call one compiled function of PyTensor at the same time.
 _COMPUTING = fork_safe_lock()
 
 
-def gram_bytes(m: int) -> int:
-    """Return the bytes that a search over m points needs for one matrix, with a working set of it in float32."""
-    return 12 * m * m
+def gram_bytes(m: int, *, is_cached: bool = True) -> int:
+    """Return the bytes that a search over m points needs for one matrix, and for a working set of it in float32."""
+    return 12 * m * m if is_cached else 4 * m * m
+
+
+def is_computed_faster(kernel: Kernel, X: Points, classes: int) -> bool:
+    """Whether the fits of a search should compute the values of a kernel when they need them, and cache none.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, with its numbers.
+    X : array or CSR of shape (m, d)
+        The points.
+    classes : int
+        The number of classes, 1 if there are none.
+
+    Returns
+    -------
+    bool
+        True for many points of few features, and a kernel that has compiled loops.
+    """
+    if X.shape[0] < max(_COMPUTED_POINTS, classes * _COMPUTED_CLASS):  # pyright: ignore[reportOptionalSubscript]
+        return False
+    if _width(X) > _COMPUTED_FEATURES or isinstance(kernel, Precomputed):
+        return False
+    return KernelEvaluator(kernel).expression.form() is not None
+
+
+def _width(X):
+    """The features of a point, or the entries of a sparse row on average."""
+    return X.shape[1] if isinstance(X, np.ndarray) else X.nnz / X.shape[0]
 
 
 class BufferPool:
@@ -65,11 +99,11 @@ class CachedGram:
     """
 
     def __init__(self, kernel: Kernel, X: Points, buffer: Array) -> None:
-        from symsvm.evaluation.symmetric_loops import mirror_columns  # imports Numba, so only when it is used
+        from symsvm.evaluation.symmetric_loops import mirror  # imports Numba, so only when it is used
 
         m = X.shape[0]  # pyright: ignore[reportOptionalSubscript] - SciPy's own types
         self.kernel = kernel
-        self.width = X.nnz / m if not isinstance(X, np.ndarray) else X.shape[1]
+        self.width = _width(X)
         self.K = buffer[: m * m].reshape(m, m)
         with _COMPUTING:
             kernel.check_points(X)
@@ -78,7 +112,7 @@ class CachedGram:
             for low in range(0, m, _ROWS):  # the lower triangle; the rest is mirrored
                 high = min(m, low + _ROWS)
                 evaluator.block(np.arange(low, high), np.arange(high), self.K[low:high])
-                mirror_columns(self.K, low, high, 0, low)
+                mirror(self.K, low, high)
         if not np.isfinite(np.diagonal(self.K)).all():
             raise ValueError(f"the kernel {kernel!r} is not finite on these points: scale X.")
 
@@ -144,20 +178,37 @@ class _CachedRows:
 
 
 class UncachedGram:
-    """The same interface without a matrix, for more points than the memory allows; kernel values are recomputed."""
+    """The same interface without a matrix: values are computed when they are needed, in the type that is asked for.
+
+    This is faster where a value takes less time to compute than to read, and it takes no memory.
+    """
 
     def __init__(self, kernel: Kernel, X: Points) -> None:
         self.kernel, self.X = kernel, X
-        kernel.check_points(X)
-        check_symmetric(kernel, X)
+        with _COMPUTING:
+            kernel.check_points(X)
+            check_symmetric(kernel, X)
+            self._whole = LocalKernelMatrix(kernel, X)
+            self._bind(self._whole)
 
-    def submatrix(self, rows: Array) -> LocalKernelMatrix:
+    def submatrix(self, rows: Array) -> Any:
         """Return the kernel matrix of some of the points."""
-        return LocalKernelMatrix(self.kernel, self.X[rows])
+        if len(rows) > _EXACT_POINTS:
+            return self._whole.submatrix(rows)
+        with _COMPUTING:
+            return self._bind(LocalKernelMatrix(self.kernel, self.X[rows]))
 
     def expand(self, rows: Array, columns: Array, coef: Array) -> Array:
         """Return sum_j K(x_i, x_j) coef_j for the chosen i and j; coef may have several columns."""
-        return KernelEvaluator(self.kernel).matvec(self.X[rows], self.X[columns], coef)
+        return self._whole.expand(rows, columns, coef)
+
+    @staticmethod
+    def _bind(matrix):
+        """Compute a value in both types: the only time that functions of PyTensor are called for a matrix."""
+        first = np.zeros(1, dtype="int64")
+        for dtype in ("float32", "float64"):
+            matrix.block(first, first, np.empty((1, 1), dtype))
+        return matrix
 
 
 class SharedKernelMatrix:
@@ -170,7 +221,9 @@ class SharedKernelMatrix:
     X : array or CSR of shape (m, d)
         All points of the search, in float64.
     buffers : BufferPool or None
-        The pool that gives the memory of the matrix; None if there are too many points to cache one.
+        The pool that gives the memory of the matrix; None if none is cached.
+    is_computed : bool
+        Whether no memory is needed, since values are computed as fast; see `is_computed_faster`.
 
     Attributes
     ----------
@@ -178,14 +231,18 @@ class SharedKernelMatrix:
         The cells that need the matrix, by fold.
     """
 
-    def __init__(self, kernel: Kernel, X: Points, buffers: BufferPool | None) -> None:
-        self.kernel, self.X, self.buffers = kernel, X, buffers
+    def __init__(self, kernel: Kernel, X: Points, buffers: BufferPool | None, *, is_computed: bool = False) -> None:
+        self.kernel, self.X, self.buffers, self.is_computed = kernel, X, buffers, is_computed
         self.folds, self._released = {}, 0
         self._gram, self._buffer, self._lock = None, None, threading.Lock()
 
     def gram(self) -> CachedGram | UncachedGram:
         """Return the matrix, computed in the first call."""
-        with self._lock:
+        from symsvm._lib.threads import waiting  # imports Numba, so only when it is used
+
+        with contextlib.ExitStack() as stack:
+            with waiting():
+                stack.enter_context(self._lock)
             if self._gram is None and self.buffers is None:
                 self._gram = UncachedGram(self.kernel, self.X)
             elif self._gram is None and self.buffers is not None:
