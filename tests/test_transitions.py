@@ -13,7 +13,7 @@ from symsvm.solvers.decomposition.refinement import refine
 from symsvm.solvers.decomposition.state import FLOAT32, FLOAT64, FLOAT64_PRODUCTS, Check, Precision, State
 from symsvm.solvers.decomposition.working_set import WorkingSet, WorkingSetReuse
 
-SOME = Parameters(whole=0, join=16)
+SOME = Parameters(whole=0, join=64)
 
 
 @pytest.fixture(autouse=True)

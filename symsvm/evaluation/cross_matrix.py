@@ -60,7 +60,8 @@ class TiledCrossMatrix:
             data[i] = X
             i += 2 + len(channel.weights)
         pairs = type(self)(self.form, self.storage, data, len(X), self.shape[1], dtype=self.dtype)
-        pairs.loops = self.loops
+        self._kept["columns stay"] = True
+        pairs.loops, pairs._kept = self.loops, self._kept
         return pairs
 
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:

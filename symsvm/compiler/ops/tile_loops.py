@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Kept", "TileLoops", "compile_tiles", "run_tiles"]
 
-# What is kept from call to call over the same data: norms of sparse rows, and the last columns in strips.
+# What is kept from call to call over the same data: norms of sparse rows, and the panels of the last columns: those of
+# strips, and others where "columns stay".
 Kept: TypeAlias = dict[Any, Any]
 
 # Columns of a panel, rows of a chunk, and rows of a chunk with more than `FEATURES`: a panel and the sums of such a
@@ -114,7 +115,7 @@ class TileLoops:
             if not is_packed:
                 in_turn(pack, -(-(last - first) // columns))
             in_turn(run, -(-m // step))
-        if strips and not is_packed and n <= panels * columns:
+        if (strips or kept.get("columns stay")) and not is_packed and n <= panels * columns:
             kept["panels"] = (ids.copy(), packed), *kept.get("panels", ())[: _KEPT - 1]
 
     def _columns(self, widths):
