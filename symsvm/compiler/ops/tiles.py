@@ -220,8 +220,8 @@ class TileSource:
     def packed_names(self):
         """Return the names of the arrays of a group of columns: panels, and for distances their norms and ones.
 
-        The ones are weights, of channels that have none; `values` are the entries of sparse rows, times squared weights,
-        and `sizes` the norms of all rows.
+        The ones are weights, of channels that have none; `values` are the entries of sparse rows, times their squared
+        weights, and `sizes` the norms of all rows.
         """
         names = []
         for c, is_distance in enumerate(self.is_distance):

@@ -78,7 +78,7 @@ class Parameters:
     candidate_part: float = 0.3
     subproblem_part: float = 0.25
     subproblem_size: int = 1280
-    aim: float = 0.8
+    aim: float = 0.65
     aim_whole: float = 0.5
     digits_float32: float = 1e-5
     digits_float64: float = 1e-9
