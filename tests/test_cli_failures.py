@@ -19,6 +19,7 @@ import symsvm
 from symsvm.cli.tune_command import describe_partial
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
+from symsvm.solvers.decomposition import algorithm
 from symsvm.solvers.decomposition.state import State
 from symsvm.tuning import Tuning
 
@@ -228,8 +229,10 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path):
 INTERRUPTED = """
 import os, signal, sys
 from symsvm.cli import main
+from symsvm.solvers.decomposition import algorithm
 from symsvm.solvers.decomposition.state import State
 
+algorithm._SMALL = 0  # the loop, not the one call of small problems
 solve, steps = State.solve_working_set, []
 
 def interrupted(self, *arguments):
@@ -288,6 +291,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_ctrl_c_ends_all_of_several_fits(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(algorithm, "_SMALL", 0)  # the loop, not the one call of small problems
     interrupting(monkeypatch, State, "solve_working_set")
     ended = run(*SEVERAL[name], three_classes(tmp_path / "p.svm"), code=1)
     assert ended.err.endswith("interrupted; nothing was written.\n")

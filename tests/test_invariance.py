@@ -194,3 +194,14 @@ def test_predictions_do_not_depend_on_the_rows_beside_a_row(name, m):
     if name != "precomputed":
         many = np.tile(points, (30, 1))
         np.testing.assert_array_equal(value(many), np.tile(every, 30))
+
+
+@pytest.mark.parametrize("m", [60, 300])
+def test_predictions_of_the_support_vectors_themselves_are_those_of_their_copies(m):
+    X = np.random.default_rng(m).normal(size=(m, 3))
+    model = SVC(C=0.5, gamma=0.7).fit(X, X[:, 0] + X[:, 1] ** 2 > 1)
+    of_themselves = model.decision_function(model.support_vectors_)
+    copies = model.support_vectors_.copy()
+    one_by_one = np.concatenate([model.decision_function(copies[i : i + 1]) for i in range(len(copies))])
+    assert np.array_equal(of_themselves, one_by_one)
+    assert np.array_equal(of_themselves, model.decision_function(copies))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from symsvm._lib.heap import LINE, aligned_copy, aligned_empty, aligned_full, recycle
+from symsvm._lib.heap import LINE, aligned_copy, aligned_empty, aligned_full, recycle, recycled_empty
 from symsvm.compiler.ops.panels import pack, pack_csr, row_norms
 from symsvm.compiler.ops.sparse_sums import STRIP, add_entries
 from symsvm.evaluation.symmetric_loops import is_finite, mirror
@@ -103,11 +103,11 @@ def test_memory_is_used_again_by_the_thread_that_left_it():
     before = address(large)
     recycle(large)
     found = []
-    thread = threading.Thread(target=lambda: found.append(address(aligned_empty((2**19,), "float64"))))
+    thread = threading.Thread(target=lambda: found.append(address(recycled_empty((2**19,), "float64"))))
     thread.start()
     thread.join()
     assert found[0] != before
-    assert address(aligned_empty((10,), "float64")) != before  # a small array leaves it
-    again = aligned_empty((2**19,), "float64")
+    assert address(recycled_empty((10,), "float64")) != before  # a small array leaves it
+    again = recycled_empty((2**19,), "float64")
     assert address(again) == before
-    assert address(aligned_empty((2**19,), "float64")) != before  # `again` has it
+    assert address(recycled_empty((2**19,), "float64")) != before  # `again` has it

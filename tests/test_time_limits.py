@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from symsvm import LinearSVC, NuSVC, OneClassSVM
+from symsvm import KernelDual, LinearSVC, NuSVC, OneClassSVM, QuadraticProgram, solve
 from symsvm.evaluation import local
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.kernels import RBF
 from symsvm.linear import subspace
-from symsvm.solvers.decomposition import limited_product
+from symsvm.solvers.decomposition import algorithm, limited_product, small_problem
 from symsvm.solvers.decomposition.limited_product import add_product_until
 
 M = 600
@@ -129,3 +129,18 @@ def test_subspace_minimisation_ends_at_the_deadline(monkeypatch):
     monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
     subspace.minimize_free_classes(problem, z, iterations=50, share=1e-12, deadline=5.0)
     assert len(calls) == 7  # the first, five iterations, the last
+
+
+def test_a_solution_that_is_there_is_not_given_up_for_a_time_limit(monkeypatch):
+    whole, now = small_problem.minimise, [0.0]
+
+    def late(*arguments):
+        now[0] = 100.0  # the first call on a machine compiles
+        return whole(*arguments)
+
+    monkeypatch.setattr(small_problem, "minimise", late)
+    monkeypatch.setattr(algorithm, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    program = QuadraticProgram.c_svc(Y[:200].astype("float64"), 1.0)
+    solution = solve(KernelDual(program, X[:200], RBF(1.0)), time_limit=1.0)
+    assert solution.stopped == "tol"
+    assert solution.certificate.status == "optimal"

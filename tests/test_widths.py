@@ -304,3 +304,14 @@ def test_files(tmp_path):
     np.testing.assert_allclose(symsvm.load(tmp_path / "m.libsvm").decision_function(Z), model.decision_function(Z))
     with pytest.raises(ModelFileError, match=r"LIBSVM has no kernel RBF\(sigma=\[0.5, 2.0, 1.1, 4.0\]\)"):
         symsvm.save(SVC(kernel=RBF(S)).fit(X, LABELS), tmp_path / "other.libsvm")
+
+
+def test_two_distances_over_the_same_sparse_points_have_widths_of_their_own():
+    import scipy.sparse
+
+    rng = np.random.default_rng(5)
+    dense = rng.normal(size=(700, 9)) * (rng.random((700, 9)) < 0.4)
+    X, Z = scipy.sparse.csr_matrix(dense), scipy.sparse.csr_matrix(dense[:650])
+    kernel = RBF(sigma=np.linspace(0.3, 3.0, 9)) + RBF(sigma=np.linspace(4.0, 0.5, 9))
+    evaluator = KernelEvaluator(kernel)
+    assert evaluator.block(X, Z) == pytest.approx(evaluator.block(dense, dense[:650]), rel=1e-10)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from symsvm._lib.types import Array
 
-__all__ = ["LINE", "aligned_copy", "aligned_empty", "aligned_full", "recycle", "trim_memory"]
+__all__ = ["LINE", "aligned_copy", "aligned_empty", "aligned_full", "recycle", "recycled_empty", "trim_memory"]
 
 # Bytes of a line of the cache.
 LINE = 64
@@ -23,17 +23,32 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> Array:
     """Return an array that begins with a line of the cache: a vector in two lines takes twice as long to read."""
     import numpy as np  # the command line imports this module before it needs NumPy
 
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory, _SPARE.memory = getattr(_SPARE, "memory", None), None
+    return _aligned(np.empty(_bytes(shape, dtype) + LINE, "uint8"), shape, dtype)
+
+
+def recycled_empty(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return such an array in memory that `recycle` has kept, if it is of about this size."""
+    memory, size = getattr(_SPARE, "memory", None), _bytes(shape, dtype)
     if memory is None or not size + LINE <= len(memory) <= 4 * size:
-        _SPARE.memory = memory
-        memory = np.empty(size + LINE, "uint8")
+        return aligned_empty(shape, dtype)
+    _SPARE.memory = None
+    return _aligned(memory, shape, dtype)
+
+
+def _bytes(shape, dtype):
+    import numpy as np
+
+    return math.prod(shape) * np.dtype(dtype).itemsize
+
+
+def _aligned(memory, shape, dtype):
+    """An array in the bytes of another, from the first line of the cache on."""
     first = -memory.__array_interface__["data"][0] % LINE
-    return memory[first : first + size].view(dtype).reshape(shape)
+    return memory[first : first + _bytes(shape, dtype)].view(dtype).reshape(shape)
 
 
 def recycle(array: Array) -> None:
-    """Keep the memory of a large `aligned_empty` that nobody uses any more for the next one of this thread.
+    """Keep the memory of a large array that nobody uses any more for the next `recycled_empty` of this thread.
 
     The first use of fresh memory takes longer than what is computed there. At most 64 MB are kept.
     """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelEvaluator", "PairEvaluator"]
 
 # Entries of a matrix between the same points that NumPy computes.
-_SMALL_GRAM = 2**12
+_SMALL_GRAM = 2**15
 # A model is small if its points times their features, and some for the rest of an entry, are fewer: one row takes
 # NumPy some microseconds.
 _SMALL_MODEL, _ENTRY_COST = 2**15, 16

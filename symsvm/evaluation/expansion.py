@@ -40,7 +40,7 @@ class Expansion:
 
     def __init__(self, kernel: Kernel, V: Any, *, mode: Any = None):
         self._given, self._numbers = (kernel, V, mode), _numbers(kernel)
-        self._state = dict(vars(kernel))
+        self._state, self._key = dict(vars(kernel)), kernel.key
         self._V = V.astype("float64", copy=False)
         self._evaluator = KernelEvaluator(kernel, mode=mode)
         self._kept: Any = None  # the `TiledCrossMatrix` between some points and V, where both are dense
@@ -50,16 +50,17 @@ class Expansion:
         same = all(a is b for a, b in zip(self._given, (kernel, V, mode), strict=True))
         if same and all(type(value) in (float, int, str) for value in vars(kernel).values()):
             return vars(kernel) == self._state
-        return same and all(map(np.array_equal, self._numbers, _numbers(kernel)))
+        return same and kernel.key == self._key and all(map(np.array_equal, self._numbers, _numbers(kernel)))
 
     def __call__(self, X: Any, q: Array) -> Array:
         """Return the values at the points X, (m,), or one column for each of q (n, p)."""
         X, kept = X.astype("float64", copy=False), self._kept
         if kept is not None and isinstance(X, np.ndarray) and X.shape[1] == self._V.shape[1]:
             return kept.with_rows(np.require(X, requirements=["C", "W"])).matvec(q)
+        X = X[:] if X is self._V else X  # a matrix between points and themselves is evaluated otherwise
         pairs = self._evaluator.between(X, self._V)
         if self._is_of_rows_alone(pairs, X):
-            self._kept = pairs
+            self._kept = pairs.with_rows(X[:0])  # without the points X, which would stay as long as the model
         return pairs.matvec(q)
 
     def _is_of_rows_alone(self, pairs: Any, X: Any) -> bool:

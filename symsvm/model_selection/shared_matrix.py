@@ -10,7 +10,7 @@ import numpy as np
 
 from symsvm._lib.forks import fork_safe_lock
 from symsvm.evaluation.evaluator import KernelEvaluator
-from symsvm.evaluation.local import LocalKernelMatrix
+from symsvm.evaluation.local import SMALL_PROBLEM, LocalKernelMatrix
 from symsvm.evaluation.symmetry import check_symmetric
 from symsvm.kernels import Precomputed
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BufferPool", "CachedGram", "SharedKernelMatrix", "UncachedGram", "gram_bytes", "is_computed_faster"]
 
-# Problems of at most so many points are solved in float64 throughout, as `LocalKernelMatrix` does.
-_EXACT_POINTS = 256
 # Rows that are computed together.
 _ROWS = 256
 # Features, entries of a sparse row, up to which a value is computed as fast as it is read from memory that other
@@ -147,7 +145,7 @@ class _CachedRows:
     def __init__(self, gram, rows):
         self._K, self._rows, self._runs, self.m = gram.K, rows, _runs(rows), len(rows)
         self.name, self.X, self.width = repr(gram.kernel), None, gram.width
-        self.is_exact = self.m <= _EXACT_POINTS
+        self.is_exact = self.m <= SMALL_PROBLEM
 
     def block(self, rows, columns, out):
         """Write K of the chosen points to the first columns of `out`, in its type."""
@@ -193,7 +191,7 @@ class UncachedGram:
 
     def submatrix(self, rows: Array) -> Any:
         """Return the kernel matrix of some of the points."""
-        if len(rows) > _EXACT_POINTS:
+        if len(rows) > SMALL_PROBLEM:
             return self._whole.submatrix(rows)
         with _COMPUTING:
             return self._bind(LocalKernelMatrix(self.kernel, self.X[rows]))

@@ -115,7 +115,8 @@ class TileLoops:
             if not is_packed:
                 in_turn(pack, -(-(last - first) // columns))
             in_turn(run, -(-m // step))
-        if (strips or kept.get("columns stay")) and not is_packed and n <= panels * columns:
+        size = sum(arrays[0].size for arrays in packed)
+        if (strips or kept.get("columns stay")) and not is_packed and n <= panels * columns and size <= _GROUP:
             kept["panels"] = (ids.copy(), packed), *kept.get("panels", ())[: _KEPT - 1]
 
     def _columns(self, widths):
@@ -162,7 +163,7 @@ class TileLoops:
     def _norms(self, c, side, data, d, kept):
         """sum_k (a_ik w_k)^2 of all rows of one side, computed once."""
         arrays = self._data(data, side, c)
-        key = "norms", id(arrays[0])
+        key = "norms", c, id(arrays[0])
         if key not in kept:
             w = data[self._position[f"w{c}_0"]] if self.source.weights[c] else np.ones(d, self._dtype)
             norms = np.empty(len(arrays[2]) - 1, self._dtype)
@@ -176,7 +177,7 @@ class TileLoops:
         panels, per_panel = packed[0], 1
         if self.source.has_strips(c):
             per_panel = panels.shape[1]
-            panels = panels.reshape(-1, *panels.shape[2:])
+            panels = panels.reshape(len(panels) * per_panel, *panels.shape[2:])
         low, high = low * per_panel, high * per_panel
         (pack if right == "dense" else pack_csr)(*B, ids, first, low, high, panels)
         if self.source.is_distance[c]:

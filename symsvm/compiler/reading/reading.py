@@ -113,7 +113,7 @@ _READINGS: dict[Hashable, Reading | UnreadableError] = {}
 
 
 def read(objective: Objective) -> Reading:
-    """Read what the W of an objective is; objectives of the same structure share one reading.
+    """Read what the W of an objective is; objectives of the same structure, with the same names, share one reading.
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ def read(objective: Objective) -> Reading:
         If W is no sum over pairs and points; the message says which part of it is not.
     """
     given = leaves_of(objective)
-    key = signature([objective.variable, *given], [objective.value])
+    inputs = [objective.variable, *given]
+    key = signature(inputs, [objective.value]), tuple(v.name for v in inputs)
     with COMPILING:
         if key not in _READINGS:
             try:

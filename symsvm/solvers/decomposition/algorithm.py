@@ -157,6 +157,7 @@ def _decompose_small(
     bounds = qp.p, qp.lower, qp.upper, qp.diagonal, qp.group, qp.total
     rounds = p.rounding, p.refine_rounds, p.refine_cost
     slack = rounding_error(1.0, qp.n, "float64") if len(qp.total) else 0.0
+    seconds = time.perf_counter() - began  # a solution that is there is not given up for a limit
     z, Kz, before = minimise(K, points, *bounds, first, limits.tol, p.aim_whole, slack, *rounds, found)
     W, violation, gap, free, bounded, W_z, violation_z, gap_z, free_z, bounded_z, done, is_off, steps, size = (
         found.tolist()
@@ -170,7 +171,7 @@ def _decompose_small(
     stopped = None
     try:
         if n_iter:
-            trace.append(Info(0, time.perf_counter() - began, W, violation, gap, int(free), int(bounded), rows))
+            trace.append(Info(0, seconds, W, violation, gap, int(free), int(bounded), rows))
             stopped = _reached(limits, Check.ABOVE, trace[-1], began)
         if stopped is None:
             count = int(free_z), int(bounded_z)

@@ -194,7 +194,7 @@ def _solution(problem: KernelProblem, result: Any, whole: Any, kind: str, tol: f
     F = whole.gradient(Kz, z)
     b, violation = whole.multipliers(F, z)
     stopped = result.stopped
-    is_sure = problem.smooth is None and result.most_violation <= tol_z
+    is_sure = problem.smooth is None and bool(problem.is_convex) and result.most_violation <= tol_z
     if (
         stopped == "tol"
         and not is_sure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symsvm._lib.heap import aligned_empty, recycle
+from symsvm._lib.heap import recycle, recycled_empty
 from symsvm.solvers.decomposition.parameters import DEFAULTS, Parameters
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class WorkingSet:
         if n + 1 <= len(self.K):
             return
         size = padded(min(self.qp.n, n + n // 2) + 1) + _EXTRA
-        K, old = aligned_empty((size, size), self.K.dtype), len(self.members)
+        K, old = recycled_empty((size, size), self.K.dtype), len(self.members)
         K[:old, :old] = self.K[:old, :old]
         self.release()
         self.K = K
