@@ -99,15 +99,14 @@ def test_memory_is_used_again_by_the_thread_that_left_it():
     def address(array):
         return array.__array_interface__["data"][0]
 
-    large = aligned_empty((2**19,), "float64")
-    before = address(large)
-    recycle(large)
+    def leave_and_take():
+        large = aligned_empty((2**19,), "float64")
+        recycle(large)
+        small, again, other = (recycled_empty((n,), "float64") for n in (10, 2**19, 2**19))
+        found.extend(address(array) == address(large) for array in (small, again, other))
+
     found = []
-    thread = threading.Thread(target=lambda: found.append(address(recycled_empty((2**19,), "float64"))))
+    thread = threading.Thread(target=leave_and_take)  # of which nothing was kept yet
     thread.start()
     thread.join()
-    assert found[0] != before
-    assert address(recycled_empty((10,), "float64")) != before  # a small array leaves it
-    again = recycled_empty((2**19,), "float64")
-    assert address(again) == before
-    assert address(recycled_empty((2**19,), "float64")) != before  # `again` has it
+    assert found == [False, True, False]  # a small array leaves it, and the last one finds it taken
