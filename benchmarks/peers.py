@@ -23,6 +23,7 @@ from peer_rows import digits, rows, synthetic, untuned_rows
 
 import symsvm
 from symsvm import RBF, KernelDual, QuadraticProgram, pair_kernel
+from symsvm.evaluation.expansion import Expansion
 from symsvm.evaluation.local import LocalKernelMatrix
 from symsvm.solvers.decomposition.one_vs_one import one_vs_one
 
@@ -267,8 +268,8 @@ def prediction():
     peer = SVC(gamma=0.02, C=1e-6).fit(V, y)  # every point is a support vector
     assert len(peer.support_) >= 3900, len(peer.support_)
     V, q = peer.support_vectors_, peer.dual_coef_[0]
-    evaluator = symsvm.evaluation.evaluator.KernelEvaluator(RBF.from_gamma(0.02))
-    expand = {"symsvm": lambda X: evaluator.matvec(X, V, q), "peer": lambda X: peer.decision_function(X)}
+    expansion = Expansion(RBF.from_gamma(0.02), V)  # that of a model
+    expand = {"symsvm": lambda X: expansion(X, q), "peer": lambda X: peer.decision_function(X)}
     expand["symsvm"](X)
     (mine, f), (theirs, g) = (timed(lambda of=of: of(X)) for of in expand.values())
     rows = [X[i : i + 1] for i in range(100)]
