@@ -160,7 +160,7 @@ def _root(path: str) -> str:
     from numba import config
     from pytensor.configdefaults import config as pytensor_config
 
-    roots = [config.CACHE_DIR, str(Path(__file__).parents[1]), str(pytensor_config.base_compiledir)]
+    roots = [vars(config)["CACHE_DIR"], str(Path(__file__).parents[1]), str(pytensor_config.base_compiledir)]
     return next((root for root in roots if root and Path(path).is_relative_to(root)), path)
 
 

@@ -35,7 +35,7 @@ _LOCAL = threading.local()
 
 def core_count() -> int:
     """Return the number of cores that the loops of the calling thread may use."""
-    cores = getattr(_LOCAL, "cores", numba.config.NUMBA_NUM_THREADS)
+    cores = getattr(_LOCAL, "cores", vars(numba.config)["NUMBA_NUM_THREADS"])
     return cores.part() if isinstance(cores, SharedCores) else cores
 
 
@@ -175,8 +175,9 @@ class _Loop:
             except BaseException as raised:
                 error = raised
                 self.parts.clear()
-        if error is not None or self.error is not None:
-            raise error or self.error
+        error = error or self.error
+        if error is not None:
+            raise error
 
 
 class _Pool:

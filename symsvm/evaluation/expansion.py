@@ -58,7 +58,7 @@ class Expansion:
         if kept is not None and isinstance(X, np.ndarray) and X.shape[1] == self._V.shape[1]:
             return kept.with_rows(np.require(X, requirements=["C", "W"])).matvec(q)
         X = X[:] if X is self._V else X  # a matrix between points and themselves is evaluated otherwise
-        pairs = self._evaluator.between(X, self._V)
+        pairs: Any = self._evaluator.between(X, self._V)
         if self._is_of_rows_alone(pairs, X):
             self._kept = pairs.with_rows(X[:0])  # without the points X, which would stay as long as the model
         return pairs.matvec(q)

@@ -3,6 +3,9 @@
 |a|^2 stands for sum_k (a_k w_k)^2 everywhere; without weights of the features, w is 1.
 """
 
+# pyright: reportCallIssue=false
+# Numba calls intrinsics without their first parameter.
+
 import numba
 import numpy as np
 

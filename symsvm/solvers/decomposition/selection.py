@@ -48,7 +48,7 @@ def _wants_all(state: State) -> bool:
         return False
     if not len(members):
         return width > qp.n / p.wide_points
-    return np.count_nonzero(state.z[members]) > p.wide_part * len(members)
+    return bool(np.count_nonzero(state.z[members]) > p.wide_part * len(members))
 
 
 def _worst_and_random(candidates: Array, score: Array, most: int, rng: np.random.Generator) -> Array:
