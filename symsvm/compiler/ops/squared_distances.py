@@ -50,10 +50,7 @@ SAMPLE, _ENTRIES = 255, 2**18
 def centre(B: Array) -> Array:
     """Return the median of each column, over at most 255 rows at equal steps: outliers do not move it."""
     rows = B[:: -(-len(B) // SAMPLE)] if len(B) else np.zeros((1, B.shape[1]), B.dtype)
-    order, half = (
-        np.sort(rows, axis=0),
-        len(rows) // 2,
-    )  # NumPy's median takes longer than the distances of a few points
+    order, half = np.sort(rows, axis=0), len(rows) // 2  # np.median takes longer than the distances of a few points
     middle = order[half] if len(rows) % 2 else (order[half - 1] + order[half]) / 2
     return np.where(np.isfinite(middle) & ~np.isnan(order[-1]), middle, 0)
 
