@@ -11,6 +11,7 @@ import numpy as np
 from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.derived_matrices import SubMatrix
 from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.thin_points import sparse_if_thin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array, Points
     from symsvm.kernels import Kernel
 
-__all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "PairMatrix", "sparse_if_thin"]
+__all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "PairMatrix"]
 
 # Points of a problem whose whole matrix takes no time in float64.
 SMALL_PROBLEM = 640
 # Points of many such problems together.
 _SMALL_PROBLEMS = 2560
-# Features from which on sparse loops may pay, and the part of them that may be other than 0.
-_SPARSE_FEATURES, _SPARSE_DENSITY = 64, 0.25
 # Features from which on computing a value takes longer than reading one from memory.
 _CACHE_FEATURES = 96
 # Rows that are computed together, and those of which the diagonal is read from a block.
@@ -285,13 +284,3 @@ def _features(array: Any) -> float:
     if hasattr(array, "tocsr"):
         return array.nnz / max(1, array.shape[0])
     return np.size(array) / max(1, np.shape(array)[0])
-
-
-def sparse_if_thin(X: Any) -> Any:
-    """The points as CSR where most features of dense ones are 0: sums then run over the others."""
-    is_wide = X.shape[1] >= _SPARSE_FEATURES
-    if hasattr(X, "tocsr") or not is_wide or np.count_nonzero(X) > _SPARSE_DENSITY * X.size:
-        return X
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(X)

@@ -12,9 +12,9 @@ import numpy as np
 
 from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
-from symsvm._lib.heap import aligned_empty
+from symsvm._lib.heap import LINE, aligned_empty
 from symsvm._lib.threads import core_count, in_parts
-from symsvm.compiler.ops import sparse_distances, sparse_sums, tiles, vector_math
+from symsvm.compiler.ops import feature_sums, sparse_distances, sparse_sums, tiles, vector_math
 from symsvm.compiler.ops.panels import pack, pack_csr, row_norms
 from symsvm.compiler.ops.sparse_sums import STRIP
 from symsvm.compiler.ops.squared_distances import CANCELLATION
@@ -127,7 +127,8 @@ class TileLoops:
                 columns, strips = min(columns, _STRIPS // max(1, d)), True
             elif not self.source.is_dense(c):
                 columns = min(columns, _SPARSE_PANEL // max(1, d))
-        return max(STRIP, columns // STRIP * STRIP) if strips else max(8, columns)
+        step = STRIP if strips else LINE // np.dtype(self._dtype).itemsize
+        return max(step, columns // step * step)
 
     def _features(self, c, data, d):
         """The features of strips that are added up at a time: few, in the first cache, if rows have entries there."""
@@ -253,7 +254,7 @@ _CSR = ("x", "k", "start")
 
 # The compiled code depends on the helpers in these modules too, so that their source is part of the key.
 _HELPER_SOURCE = (
-    "".join(inspect.getsource(module) for module in (tiles, vector_math, sparse_distances, sparse_sums))
+    "".join(inspect.getsource(module) for module in (tiles, feature_sums, vector_math, sparse_distances, sparse_sums))
     + repr(CANCELLATION)
     + numba.__version__
 )

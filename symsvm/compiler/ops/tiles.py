@@ -3,7 +3,7 @@
     for a group of columns, packed into `panels`:
         for a chunk of rows i:
             for a panel of columns j:
-                s_ij = sum_k h(a_ik, b_jk, w_k)       four rows, four features at a time; the panel stays in the cache
+                s_ij = sum_k h(a_ik, b_jk, w_k)       four rows at a time; the panel stays in the cache
                 K_ij = e(s_ij, ..., u_i, v_j, theta)  in place
                 add or store what is wanted of K_ij   K_ij itself is then discarded
 
@@ -19,11 +19,15 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
+import llvmlite.ir as ir
 import numba
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numba.np import arrayobj
 
 from symsvm._lib.heap import LINE
-from symsvm.compiler.ops import sparse_distances, vector_math
+from symsvm.compiler.ops import feature_sums, sparse_distances, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
 from symsvm.compiler.ops.sparse_sums import STRIP, add_entries
 from symsvm.compiler.ops.squared_distances import CANCELLATION
@@ -35,8 +39,8 @@ __all__ = ["FEATURES", "INNER", "SEPARATOR", "TileSource", "loop_globals", "para
 
 # Between two functions of the source.
 SEPARATOR = "\n# ---\n"
-# Features of a panel that are added up at a time.
-FEATURES = 128
+# Features of a panel that are added up at a time: those of the columns whose sums are in registers fit the first cache.
+FEATURES = 64
 # The first arguments of the loops: a range of chunks, the rows of a chunk, the columns of the group, those of a panel,
 # and the features of strips that are added up at a time.
 _RANGES = ("chunk", "last_chunk", "step", "first", "last", "columns", "features")
@@ -70,6 +74,9 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "add_entries": add_entries,
         "clear": _clear,
         "unpack_csr": _unpack_csr,
+        "add_products": feature_sums.add_products,
+        "add_squares": feature_sums.add_squares,
+        "add_weighted_squares": feature_sums.add_weighted_squares,
         "distances": sparse_distances.distances,
         "repair": sparse_distances.repair,
         "cancellation": np.dtype(dtype).type(CANCELLATION[dtype]),
@@ -86,15 +93,26 @@ def _square(x):
 
 @functools.cache
 def _aligned(dtype):
-    """Return a function that makes a matrix without values, each row of which is aligned if it has whole lines."""
-    number = np.dtype(dtype).type
+    """Return a function that makes a matrix without values, each row of which is aligned if it has whole lines.
+
+    Written as instructions: with slices of a longer array, it would take a tenth of the time to compile a loop.
+    """
+    kind = types.Array(types.float32 if dtype == "float32" else types.float64, 2, "C")
     size = np.dtype(dtype).itemsize
 
-    @numba.njit(**INNER)
-    def aligned(rows, columns):
-        memory = np.empty(rows * columns + LINE // size, number)
-        first = (-memory.ctypes.data % LINE) // size
-        return memory[first : first + rows * columns].reshape((rows, columns))
+    @intrinsic
+    def aligned(typingctx, rows, columns):
+        def generate(context, builder, signature, args):
+            array, itemsize = arrayobj.make_array(kind)(context, builder), context.get_constant(types.intp, size)
+            width = builder.mul(args[1], itemsize)
+            line = ir.Constant(ir.IntType(32), LINE)
+            memory = context.nrt.meminfo_alloc_aligned(builder, size=builder.mul(args[0], width), align=line)
+            data = builder.bitcast(context.nrt.meminfo_data(builder, memory), array.data.type)
+            strides = [width, itemsize]
+            arrayobj.populate_array(array, data, list(args), strides, itemsize, memory)
+            return array._getvalue()
+
+        return kind(types.intp, types.intp), generate
 
     return aligned
 
@@ -188,27 +206,25 @@ class TileSource:
         return f"def epilogue({', '.join(args)}, result, n):\n    for j in range(n):\n{body}\n        result[j] = y\n"
 
     def _channel(self, c):
-        """Yield the functions that add to the sums of channel c, for four rows; products of sparse rows need none."""
-        h, product = self.hs[c], self.by_product[c]
-        if not product:
-            yield self._scalar(f"h{c}", h)
-
-        def term(a, b, k):
-            return f"{a} * {b}" if product else f"h{c}({a}, {b}{self._w(c, f'[{k}]')})"
-
-        if self.has_strips(c):
+        """Yield the functions that add to the sums of channel c, for four rows, where `feature_sums` has none."""
+        if self.by_product[c] or self.hs[c].is_squared_difference:
             return
-        rows = range(4)
-        lines = [f"def add{c}(a0, a1, a2, a3, panel, s, k0, d, n{self._w(c)}):", "    k = 0"]
+        yield self._scalar(f"h{c}", self.hs[c])
+        rows = range(feature_sums.ROWS)
+        ids = ", ".join(f"i{r}" for r in rows)
+        lines = [f"def add{c}(A, {ids}, panel, k0, k1, s, low, first, last{self._w(c)}):"]
+        lines += ["    if k0 == 0:", f"        clear(s[low:], {len(rows)}, last)"]
+        lines += [f"    a{r} = A[i{r}]" for r in rows]
+        lines += ["    k = k0"]
         for unroll in (4, 1):
             features = range(unroll)
-            lines += [f"    while k + {unroll} <= d:"]
-            lines += [f"        x{r}{e} = a{r}[k0 + k + {e}]" for r in rows for e in features]
-            lines += [f"        b = panel[k : k + {unroll}]", "        for j in range(n):"]
+            lines += [f"    while k + {unroll} <= k1:"]
+            lines += [f"        x{r}{e} = a{r}[k + {e}]" for r in rows for e in features]
+            lines += [f"        b = panel[k - k0 : k - k0 + {unroll}]", "        for j in range(first, last):"]
             lines += [f"            y{e} = b[{e}, j]" for e in features]
             for r in rows:
-                terms = " + ".join(term(f"x{r}{e}", f"y{e}", f"k0 + k + {e}") for e in features)
-                lines += [f"            s[{r}, j] += {terms}"]
+                terms = " + ".join(f"h{c}(x{r}{e}, y{e}{self._w(c, f'[k + {e}]')})" for e in features)
+                lines += [f"            s[low + {r}, j] += {terms}"]
             lines += [f"        k += {unroll}"]
         yield "\n".join(lines) + "\n"
 
@@ -312,15 +328,24 @@ class TileSource:
                 points = f"{A}, rows[i], {B}, ids, j0, {strips}, {weights}"
                 add(f"        repair({points}, {norms}, dense{c}, seen{c})")
             return
-        add(f"clear(sums{c}, height, nj)")
-        add(f"for k0 in range(0, d{c}, {FEATURES}):")
-        add("    for i in range(low, end, 4):")
+        product, distance = self.by_product[c], self.hs[c].is_squared_difference
+        squares = "add_weighted_squares" if self.weights[c] else "add_squares"
+        sums = "add_products" if product else squares if distance else f"add{c}"
+        step = feature_sums.column_step(np.dtype(self.epilogue.dtype).itemsize)
+        has_steps = (product or distance) and left == "dense"
+        add(f"for k0 in range(0, max(1, d{c}), {FEATURES}):")  # of no features, the sums are 0
+        add(f"    k1 = min(d{c}, k0 + {FEATURES})")
+        # Four rows with few features read all columns; many rows read those whose sums are in registers, in turn.
+        add(f"    width = {step} if height > {feature_sums.ROWS} else nj" if has_steps else "    width = nj")
+        add("    for j1 in range(0, nj, width):")
+        add("        for i in range(low, end, 4):")
         if left == "csr":
-            add("        for r in range(4):")
-            add(f"            unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, end - 1)], dense{c}[r])")
-        four = [f"dense{c}[{r}]" if left == "csr" else f"A{c}[rows[min(i + {r}, end - 1)]]" for r in range(4)]
-        size = f"k0, min({FEATURES}, d{c} - k0), nj"
-        add(f"        add{c}({', '.join(four)}, panel{c}[k0:], sums{c}[i - low :], {size}{self._w(c)})")
+            add("            for r in range(4):")
+            add(f"                unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, end - 1)], dense{c}[r])")
+        ids = [str(r) if left == "csr" else f"rows[min(i + {r}, end - 1)]" for r in range(4)]
+        points = f"dense{c}" if left == "csr" else f"A{c}"
+        where = f"panel{c}[k0:k1], k0, k1, sums{c}, i - low, j1, min(nj, j1 + width)"
+        add(f"            {sums}({points}, {', '.join(ids)}, {where}{self._w(c)})")
 
     def _use(self, add):
         """Write the statements that add or store what is wanted of one row and one panel."""

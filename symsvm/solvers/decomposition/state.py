@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from symsvm.solvers.decomposition.limited_product import add_product_until
-from symsvm.solvers.decomposition.selection import select
+from symsvm.solvers.decomposition.selection import select, wants_all
 from symsvm.solvers.decomposition.working_set import WorkingSet
 from symsvm.solvers.solution import Info
 
@@ -276,6 +276,8 @@ class State:
         """Select a working set, solve for it until the deadline at most, update K z; return whether z changed."""
         self.n_iter += 1
         self.is_refined = False
+        if not self.is_whole and self.pairs is None and wants_all(self):
+            self._take_all()
         self._choose_members(select(self))
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls below the digits of the matrix.
@@ -299,6 +301,13 @@ class State:
         after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
         self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
+
+    def _take_all(self) -> None:
+        """Let all variables be the working set from now on: their matrix costs less than products with most of them."""
+        self.is_whole = True
+        if self.active.is_shrunk:
+            self.reconstruct_gradient()
+            self.measure()
 
     def _choose_members(self, wanted: Array) -> None:
         """Let the working set have these members, in float64 where their values overflow float32."""
