@@ -14,7 +14,7 @@ from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
 from symsvm._lib.heap import LINE, aligned_empty
 from symsvm._lib.threads import core_count, in_parts
-from symsvm.compiler.ops import feature_sums, sparse_distances, sparse_sums, tiles, vector_math
+from symsvm.compiler.ops import feature_sums, scratch, sparse_distances, sparse_sums, tiles, vector_math
 from symsvm.compiler.ops.panels import pack, pack_csr, row_norms
 from symsvm.compiler.ops.sparse_sums import STRIP
 from symsvm.compiler.ops.squared_distances import CANCELLATION
@@ -254,7 +254,10 @@ _CSR = ("x", "k", "start")
 
 # The compiled code depends on the helpers in these modules too, so that their source is part of the key.
 _HELPER_SOURCE = (
-    "".join(inspect.getsource(module) for module in (tiles, feature_sums, vector_math, sparse_distances, sparse_sums))
+    "".join(
+        inspect.getsource(module)
+        for module in (tiles, feature_sums, scratch, vector_math, sparse_distances, sparse_sums)
+    )
     + repr(CANCELLATION)
     + numba.__version__
 )

@@ -14,20 +14,14 @@ The result of a row does not depend on the other rows or on the number of thread
 
 from __future__ import annotations
 
-import functools
 import math
 import textwrap
 from typing import TYPE_CHECKING
 
-import llvmlite.ir as ir
 import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
-from numba.np import arrayobj
 
-from symsvm._lib.heap import LINE
-from symsvm.compiler.ops import feature_sums, sparse_distances, vector_math
+from symsvm.compiler.ops import feature_sums, scratch, sparse_distances, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
 from symsvm.compiler.ops.sparse_sums import STRIP, add_entries
 from symsvm.compiler.ops.squared_distances import CANCELLATION
@@ -70,7 +64,9 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "floor": np.floor,
         "square": _square,
         "dot": _dot,
-        "aligned": _aligned(dtype),
+        "vector": scratch.vector,
+        "matrix": scratch.matrix,
+        "indices": scratch.indices,
         "add_entries": add_entries,
         "clear": _clear,
         "unpack_csr": _unpack_csr,
@@ -89,32 +85,6 @@ def loop_globals(dtype: str) -> dict[str, object]:
 @numba.njit(**INNER)
 def _square(x):
     return x * x
-
-
-@functools.cache
-def _aligned(dtype):
-    """Return a function that makes a matrix without values, each row of which is aligned if it has whole lines.
-
-    Written as instructions: with slices of a longer array, it would take a tenth of the time to compile a loop.
-    """
-    kind = types.Array(types.float32 if dtype == "float32" else types.float64, 2, "C")
-    size = np.dtype(dtype).itemsize
-
-    @intrinsic
-    def aligned(typingctx, rows, columns):
-        def generate(context, builder, signature, args):
-            array, itemsize = arrayobj.make_array(kind)(context, builder), context.get_constant(types.intp, size)
-            width = builder.mul(args[1], itemsize)
-            line = ir.Constant(ir.IntType(32), LINE)
-            memory = context.nrt.meminfo_alloc_aligned(builder, size=builder.mul(args[0], width), align=line)
-            data = builder.bitcast(context.nrt.meminfo_data(builder, memory), array.data.type)
-            strides = [width, itemsize]
-            arrayobj.populate_array(array, data, list(args), strides, itemsize, memory)
-            return array._getvalue()
-
-        return kind(types.intp, types.intp), generate
-
-    return aligned
 
 
 @numba.njit(**{**INNER, "fastmath": {"contract", "reassoc"}})
@@ -257,17 +227,17 @@ class TileSource:
         wide = [f"d{c} > {FEATURES}" for c in channels if self.is_dense(c)]
         wide += ["True"] * any(map(self.has_strips, channels))
         add(f"height = step if {' or '.join(wide) or 'False'} else 4")
-        add("result = aligned(1, columns)[0]")
+        add("result = vector(columns, q)")
         for c, (left, _) in enumerate(self.storage):
-            add(f"sums{c} = aligned(height, columns)")
+            add(f"sums{c} = matrix(height, columns, q)")
             if self.has_strips(c):
-                add(f"at{c} = np.empty(height, np.int64)")
+                add(f"at{c} = indices(height)")
             if left == "csr" and not self.by_product[c]:
-                add(f"dense{c} = np.empty((4, d{c}), number)")
+                add(f"dense{c} = matrix(4, d{c}, q)")
             if self.is_distance[c]:
                 add(f"dense{c}, seen{c} = np.zeros(d{c}, number), np.zeros(d{c} + 1, np.int64)")
         for i in range(self.n_columns):
-            add(f"column{i} = np.empty(columns, number)")
+            add(f"column{i} = vector(columns, q)")
         add("for t in range(chunk, last_chunk):")
         add("    high = min(rows.shape[0], (t + 1) * step)")
         add("    for j0 in range(first, last, columns):")

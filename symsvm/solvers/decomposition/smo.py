@@ -22,6 +22,7 @@ import numpy as np
 from numba.extending import intrinsic
 
 from symsvm._lib.code_cache import njit
+from symsvm.compiler.ops.scratch import matrix, vector
 from symsvm.compiler.ops.vector_math import where
 
 __all__ = ["BLOCK", "candidates", "smo"]
@@ -137,6 +138,15 @@ def _most_of(values):
     return best
 
 
+@njit(**_LOOP)
+def _count(F, up, low, high_end, low_end):
+    """The number of variables that could rise from below one end, or fall from above the other."""
+    size = np.int32(0)
+    for i in range(len(F)):
+        size += np.int32((F[i] + up[i] < high_end) | (F[i] + low[i] > low_end))
+    return size
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidates(F, up, low, found):
     """Find the candidates: the free variables, and those that violate optimality by more than a part of the most.
@@ -144,7 +154,7 @@ def candidates(F, up, low, found):
     Returns their number, and the violation of the worst group.
     """
     groups, n = up.shape
-    least, most = np.empty(n // BLOCK, F.dtype), np.empty(n // BLOCK, F.dtype)
+    least, most = vector(n // BLOCK, F), vector(n // BLOCK, F)
     size, violation = 0, F.dtype.type(-np.inf)
     for g in range(groups):
         ups, lows = up[g], low[g]
@@ -177,22 +187,24 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
     """
     groups, n = up.shape
     blocks = n // BLOCK
-    least, most = np.empty((groups, blocks), F.dtype), np.empty((groups, blocks), F.dtype)
-    gains, found = np.empty(blocks, F.dtype), np.empty(n + 1, np.int64)
-    kind = F.dtype.type
+    least, most = matrix(groups, blocks, F), matrix(groups, blocks, F)
+    gains, kind = vector(blocks, F), F.dtype.type
     tiny = kind(floor)
     for g in range(groups):
         _extremes(F, up[g], low[g], least[g], most[g])
     steps = 0
     while steps < most_steps:
-        chosen, violation = 0, -np.inf
+        chosen, violation, count = 0, -np.inf, 0
+        counts = few and steps % _COUNT_INTERVAL == _COUNT_INTERVAL - 1
         for g in range(groups):
-            gap = most[g, _most_of(most[g])] - least[g, _least_of(least[g])]
+            low_end, high_end = least[g, _least_of(least[g])], most[g, _most_of(most[g])]
+            gap = high_end - low_end
             if gap > violation:
                 chosen, violation = g, gap
-        if violation <= eps:
-            break
-        if few and steps % _COUNT_INTERVAL == _COUNT_INTERVAL - 1 and candidates(F, up, low, found)[0] <= few:
+            if counts:
+                margin = kind(_CANDIDATE_PART) * gap
+                count += _count(F, up[g], low[g], high_end - margin, low_end + margin)
+        if violation <= eps or (counts and count <= few):
             break
         ups, lows = up[chosen], low[chosen]
         b = _least_of(least[chosen])
