@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
+from symsvm.estimators.kernel_source import KernelSource
 from symsvm.estimators.multiclass import votes
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
@@ -93,12 +94,21 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         def program(signs, rows):
             return self._program(signs, weights[order[rows]])
 
-        for _, _, rows, solution in solve_pairs(matrix, labels[order], program, self._solve):
+        at_once = self._solves_at_once
+        self._monitor.is_shared = at_once
+        for _, _, rows, solution in solve_pairs(matrix, labels[order], program, self._solve, at_once=at_once):
             z, intercept = self._decision_terms(solution)
             coef[order[rows], len(solutions)] = z
             intercepts.append(intercept)
             solutions.append(solution)
         return coef, np.array(intercepts), solutions
+
+    @property
+    def _solves_at_once(self):
+        """Whether several pairs may be solved at a time: nobody watches, and compiled loops do the work."""
+        is_watched = self._monitor.is_watched or self.verbose or self.time_limit is not None
+        is_local = type(self._source) is KernelSource and self.mode is None and not callable(self.kernel)
+        return not is_watched and is_local and isinstance(self.solver, str) and self.solver in ("auto", "decomposition")
 
     def _fit_rest(self, X, labels, weights):
         """Solve a problem for each class against the rest, over the same points; for two classes the second's only."""

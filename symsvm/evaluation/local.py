@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,10 +59,19 @@ class PairMatrix:
         arrays = rows if isinstance(rows, tuple) else (rows,)
         points = [array for array in arrays if np.ndim(array) == 2 or hasattr(array, "tocsr")]
         self.X = points[0] if len(arrays) == 1 and points else None
-        self.m, self.entries = np.shape(arrays[0])[0], 0
+        self.m, self._counts = np.shape(arrays[0])[0], {}
         self.width = sum(_features(array) for array in arrays)
         self.is_exact = self.m <= SMALL_PROBLEM
         self._blocks, self._starts = [], np.zeros(0, dtype="int64")  # cached diagonal blocks, and where they begin
+
+    @property
+    def entries(self) -> int:
+        """The values that the calling thread has had computed: others may solve problems over the same points."""
+        return self._counts.get(threading.get_ident(), 0)
+
+    def _count(self, n):
+        thread = threading.get_ident()
+        self._counts[thread] = self._counts.get(thread, 0) + n
 
     @functools.cached_property
     def _fast(self):
@@ -77,7 +87,7 @@ class PairMatrix:
     def _matrix(self) -> Array:
         every, K = np.arange(self.m), np.empty((self.m, self.m))
         self._exact.block(every, every, K)
-        self.entries += K.size
+        self._count(K.size)
         return K
 
     def dense(self) -> tuple[Array | None, Array]:
@@ -143,7 +153,7 @@ class PairMatrix:
             for i in range(low, high, _ROWS):
                 rows = np.arange(i, min(high, i + _ROWS))
                 self._fast.block(rows, np.arange(low, rows[-1] + 1), K[i - low : rows[-1] + 1 - low])
-            self.entries += (high - low) * (high - low + 1) // 2
+            self._count((high - low) * (high - low + 1) // 2)
             self._blocks.append(K)
         self._starts = np.asarray(starts)
 
@@ -177,7 +187,7 @@ class PairMatrix:
             out[:, : len(columns)] = self._matrix[rows[:, None], columns]
             return
         if not self._blocks or out.dtype != "float32":
-            self.entries += len(rows) * len(columns)
+            self._count(len(rows) * len(columns))
             (self._fast if out.dtype == "float32" else self._exact).block(rows, columns, out)
             return
         from symsvm.evaluation.symmetric_loops import gather
@@ -187,7 +197,7 @@ class PairMatrix:
                 start = self._starts[part]
                 gather(self._blocks[part], rows[some] - start, columns[these] - start, out[some, these])
                 continue
-            self.entries += len(rows[some]) * len(columns[these])
+            self._count(len(rows[some]) * len(columns[these]))
             if these.start == 0:
                 self._fast.block(rows[some], columns[these], out[some])
             else:
@@ -216,7 +226,7 @@ class PairMatrix:
             out += (self._matrix[:, columns] if rows is None else self._matrix[rows[:, None], columns]) @ q
             return
         if not self._blocks or exact:
-            self.entries += (self.m if rows is None else len(rows)) * len(columns)
+            self._count((self.m if rows is None else len(rows)) * len(columns))
             (self._exact if exact else self._fast).matvec(q, rows, columns, out)
             return
         from symsvm.evaluation.symmetric_loops import gathered_product
@@ -225,7 +235,7 @@ class PairMatrix:
         for part, some, these in self._pieces(rows, columns):
             total = out[some]  # a view
             if part is None:
-                self.entries += len(total) * len(columns[these])
+                self._count(len(total) * len(columns[these]))
                 self._fast.matvec(q[these], rows[some], columns[these], total)
             else:
                 start = self._starts[part]
