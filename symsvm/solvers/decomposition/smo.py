@@ -19,15 +19,19 @@ Rows that begin with a line of the cache are read faster: see `aligned_empty`.
 
 import llvmlite.ir as ir
 import numpy as np
+from numba import types
 from numba.extending import intrinsic
 
 from symsvm._lib.code_cache import njit
+from symsvm._lib.heap import LINE
 from symsvm.compiler.ops.scratch import matrix, vector
 from symsvm.compiler.ops.vector_math import where
 
 __all__ = ["BLOCK", "candidates", "smo"]
 
 BLOCK = 128
+# Blocks of a row that are asked for ahead of the one that is read: a processor does so by itself within a page only.
+_AHEAD = 4
 # Steps between two counts of the candidates.
 _COUNT_INTERVAL = 32
 # The violation that makes a variable a candidate, as a part of the largest.
@@ -49,6 +53,24 @@ def _of_two(name):
         return a(a, a), generate
 
     return choose
+
+
+@intrinsic
+def _prefetch(typingctx, row, start):
+    """Ask for the lines of a block of a row; beyond its end nothing happens."""
+
+    def generate(context, builder, signature, args):
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        size = signature.args[0].dtype.bitwidth // 8
+        i8, i32, i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [i8.as_pointer(), i32, i32, i32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [i8.as_pointer()], kind)
+        for low in range(0, BLOCK, LINE // size):
+            place = builder.gep(array.data, [builder.add(args[1], i64(low))])
+            builder.call(function, [builder.bitcast(place, i8.as_pointer()), i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(row, types.intp), generate
 
 
 _least, _most = _of_two("llvm.minnum"), _of_two("llvm.maxnum")
@@ -74,6 +96,7 @@ def _move(F, row_i, row_j, d, up, low, least, most):
         part = slice(b * BLOCK, (b + 1) * BLOCK)
         f, x, y, u, w = F[part], row_i[part], row_j[part], up[part], low[part]
         small, large = F.dtype.type(np.inf), F.dtype.type(-np.inf)
+        _prefetch(row_j, (b + _AHEAD) * BLOCK)
         for j in range(BLOCK):
             value = f[j] + d * (x[j] - y[j])
             f[j] = value
@@ -91,6 +114,7 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
         part = slice(b * BLOCK, (b + 1) * BLOCK)
         f, x, d, w = F[part], row[part], diagonal[part], low[part]
         best = zero
+        _prefetch(row, (b + _AHEAD) * BLOCK)
         for j in range(BLOCK):
             slope = _most(f[j] + w[j] - F_i, zero)
             best = _most(best, slope * slope / _most(K_ii + d[j] - two * x[j], tiny))

@@ -9,7 +9,7 @@ from symsvm._lib.code_cache import njit
 from symsvm.compiler.ops.scratch import indices, vector
 from symsvm.compiler.ops.vector_math import where
 
-__all__ = ["gap", "lay_out", "move", "part_shrinkable", "survey", "violators"]
+__all__ = ["gap", "lay_out", "move_columns", "move_rows", "part_shrinkable", "survey", "violators"]
 
 
 @njit(cache=True, nogil=True)
@@ -115,11 +115,18 @@ def part_shrinkable(F, z, lower, upper, group, active, least, most, margin):
 
 
 @njit(cache=True, nogil=True)
-def move(K, n, held, movers, holes):
-    """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
-    for k in range(len(holes)):
-        K[holes[k], :held] = K[movers[k], :held]
-    for i in range(n):
+def move_columns(K, movers, holes, first, last):
+    """The columns `movers` take the places `holes`, in the rows from first to last."""
+    for i in range(first, last):
         row = K[i]
         for k in range(len(holes)):
             row[holes[k]] = row[movers[k]]
+
+
+@njit(cache=True, nogil=True)
+def move_rows(K, n, movers, holes, first, last):
+    """The rows `movers`, their first n columns, take the places `holes`, for a range of these."""
+    for k in range(first, last):
+        source, target = K[movers[k]], K[holes[k]]
+        for j in range(n):
+            target[j] = source[j]
