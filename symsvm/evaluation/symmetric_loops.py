@@ -57,7 +57,7 @@ def _find_infinite(K, columns, first, last, found):
 def is_finite(K: Array, columns: int) -> bool:
     """Whether the first columns of a matrix are finite."""
     found = np.zeros(1)
-    if len(K) * columns < _FEW_MOVED:
+    if len(K) * columns < 8 * _FEW_MOVED:
         _find_infinite(K, columns, 0, len(K), found)
     else:
         in_parts(lambda first, last: _find_infinite(K, columns, first, last, found), len(K))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from symsvm.compiler.ops import feature_sums, scratch, sparse_distances, vector_math
+from symsvm.compiler.ops import feature_sums, product_distances, scratch, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
 from symsvm.compiler.ops.sparse_sums import STRIP, add_entries
 from symsvm.compiler.ops.squared_distances import CANCELLATION
@@ -73,8 +73,9 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "add_products": feature_sums.add_products,
         "add_squares": feature_sums.add_squares,
         "add_weighted_squares": feature_sums.add_weighted_squares,
-        "distances": sparse_distances.distances,
-        "repair": sparse_distances.repair,
+        "distances": product_distances.distances,
+        "repair": product_distances.repair,
+        "repair_dense": product_distances.repair_dense,
         "cancellation": np.dtype(dtype).type(CANCELLATION[dtype]),
         **{name: getattr(np, name) for name in DTYPES},
         **{name: getattr(math, name) for name in names},
@@ -145,8 +146,8 @@ class _Lines:
 class TileSource:
     """The source of the loops of one Op; see `tile_loops.compile_tiles` for the parameters."""
 
-    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage, f):
-        self.epilogue, self.hs, self.storage, self.f = epilogue, hs, storage, f
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage, f, multiplied):
+        self.epilogue, self.hs, self.storage, self.f, self.multiplied = epilogue, hs, storage, f, multiplied
         self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
         self.weights = [len(h.inputs) - 2 for h in hs]
         # Differences of all features would be too many for sparse points: distances are computed from products.
@@ -212,7 +213,8 @@ class TileSource:
         names = []
         for c, is_distance in enumerate(self.is_distance):
             names += [f"packed{c}"] + [f"values{c}"] * self.has_strips(c)
-            names += [f"norms{c}", f"sizes{c}"] * is_distance + [f"ones{c}"] * (is_distance and not self.weights[c])
+            names += [f"norms{c}", f"sizes{c}"] * (is_distance or c in self.multiplied)
+            names += [f"ones{c}"] * (is_distance and not self.weights[c])
         return names
 
     def _tiles(self):
@@ -298,7 +300,8 @@ class TileSource:
                 points = f"{A}, rows[i], {B}, ids, j0, {strips}, {weights}"
                 add(f"        repair({points}, {norms}, dense{c}, seen{c})")
             return
-        product, distance = self.by_product[c], self.hs[c].is_squared_difference
+        is_long = c in self.multiplied
+        product, distance = self.by_product[c] or is_long, self.hs[c].is_squared_difference
         squares = "add_weighted_squares" if self.weights[c] else "add_squares"
         sums = "add_products" if product else squares if distance else f"add{c}"
         step = feature_sums.column_step(np.dtype(self.epilogue.dtype).itemsize)
@@ -316,6 +319,11 @@ class TileSource:
         points = f"dense{c}" if left == "csr" else f"A{c}"
         where = f"panel{c}[k0:k1], k0, k1, sums{c}, i - low, j1, min(nj, j1 + width)"
         add(f"            {sums}({points}, {', '.join(ids)}, {where}{self._w(c)})")
+        if is_long:
+            norms = f"sizes{c}[rows[i]], norms{c}[(j0 - first) // columns], sums{c}[i - low], nj, cancellation"
+            add("for i in range(low, end):")
+            add(f"    if distances({norms}):")
+            add(f"        repair_dense(A{c}[rows[i]], B{c}, ids, j0, {norms})")
 
     def _use(self, add):
         """Write the statements that add or store what is wanted of one row and one panel."""

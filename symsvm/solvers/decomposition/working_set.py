@@ -19,7 +19,7 @@ __all__ = ["WorkingSet", "WorkingSetReuse", "padded"]
 # Rows that are computed together: of a symmetric matrix only what is left of the diagonal, in steps of so many.
 _ROWS = 512
 # Entries of the matrix that one core moves faster than several.
-_FEW_MOVED = 2**17
+_FEW_MOVED = 2**20
 # Further columns: rows of a multiple of 4096 bytes would put a column into the same lines of the cache.
 _EXTRA = 16
 
