@@ -5,7 +5,7 @@
     reply.result()                                            waits, returns the result or raises what the method raised
 
 A worker that has died, or that has been silent for too long, makes `result` raise `WorkerLostError`. `Team` keeps one
-object for each part of the data, calls all of them at once, gathers the results, and makes lost objects again elsewhere:
+object for each part of the data, calls all at once, gathers the results, and makes lost objects again elsewhere:
 
     team = Team(engine, [Part(Rows, (block,)) for block in blocks])
     team.call("product", vector)                              a list, one result for each part
