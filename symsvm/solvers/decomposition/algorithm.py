@@ -132,7 +132,9 @@ def decompose(
             if reuse is not None:
                 reuse.working = None
             state.recompute_gradient()  # the interrupt may have come between z and K z
-        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace, size=state.size)
+        result = Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace, size=state.size)
+        state.vectors.close()
+        return result
 
 
 def _decompose_small(
