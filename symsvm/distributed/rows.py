@@ -37,6 +37,10 @@ class BlockSummary(NamedTuple):
         The first row with a number that is not finite, -1 if there is none.
     least, most : float
         The extremes.
+    is_open : bool
+        Whether further columns, of zeros, may follow: a LIBSVM file does not say how many there are.
+    has_labels : bool
+        Whether labels came with it.
     """
 
     shape: tuple[int, ...]
@@ -46,6 +50,8 @@ class BlockSummary(NamedTuple):
     not_finite: int
     least: float
     most: float
+    is_open: bool = False
+    has_labels: bool = False
 
 
 def row_sums(X: Any) -> Array:
@@ -54,6 +60,8 @@ def row_sums(X: Any) -> Array:
     >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [3.0, 7.0]
     """
+    if hasattr(X, "row_sums"):  # they live elsewhere
+        return X.row_sums()
     return np.asarray(X.sum(axis=1, dtype="float64")).ravel()
 
 
@@ -63,6 +71,8 @@ def row_squares(X: Any, mean: float) -> Array:
     >>> row_squares(np.array([[1.0, 2.0], [3.0, 4.0]]), 1.0).tolist()
     [1.0, 13.0]
     """
+    if hasattr(X, "row_squares"):
+        return X.row_squares(mean)
     if not hasattr(X, "tocsr"):
         return ((X - mean) ** 2).sum(axis=1, dtype="float64")
     away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
@@ -76,14 +86,18 @@ class Rows:
     Parameters
     ----------
     blocks : sequence
-        Arrays, CSR matrices or data frames, or objects whose method `load` returns one. They are put one below
-        another.
+        Arrays, CSR matrices or data frames, or objects whose method `load` returns one, or points and labels. They
+        are put one below another.
     """
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         loaded = [block.load() if hasattr(block, "load") else block for block in blocks]
-        self._blocks = [_as_points(block) for block in loaded]
-        self._summaries = [_summary(block) for block in self._blocks]
+        pairs = [block if isinstance(block, tuple) else (block, None) for block in loaded]
+        self._blocks, self._labels = [_as_points(X) for X, _ in pairs], [y for _, y in pairs]
+        self._summaries = [
+            _summary(X)._replace(is_open=getattr(block, "is_open", False), has_labels=y is not None)
+            for block, X, y in zip(blocks, self._blocks, self._labels, strict=True)
+        ]
         self._X: Any = None
         self._matrices: dict[int, _Matrix] = {}
         self._runs: dict[int, _Run] = {}
@@ -112,6 +126,16 @@ class Rows:
         """
         blocks, self._blocks = self._blocks, []
         self._X = stack([block for block in blocks if block.shape[0]], dtype, is_sparse, width)
+
+    def labels(self) -> Array:
+        """Return the labels that came with the points.
+
+        Returns
+        -------
+        array
+            The labels.
+        """
+        return np.concatenate([np.asarray(y) for y in self._labels])
 
     def take(self, rows: Array) -> Any:
         """Return some of the points.
@@ -422,7 +446,9 @@ def stack(blocks: Sequence[Any], dtype: str, is_sparse: bool, width: int) -> Any
     if is_sparse:
         if not blocks:
             return sparse.csr_matrix((0, width), dtype=dtype)
-        X = sparse.vstack([sparse.csr_matrix(block) for block in blocks], format="csr").astype(dtype)
+        blocks = [sparse.csr_matrix(block) for block in blocks]
+        blocks = [sparse.csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], width)) for b in blocks]
+        X = sparse.vstack(blocks, format="csr").astype(dtype)
         X.sort_indices()
         return X
     if len(blocks) == 1:

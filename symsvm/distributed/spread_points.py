@@ -1,7 +1,8 @@
-"""Points that live with workers: a handle that knows who holds which row, and keeps copies of the rows it has asked for."""
+"""Points that live with workers: a handle that knows who has which row, and keeps copies of rows that it asked for."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from symsvm.distributed.rows import Rows, stack
 from symsvm.distributed.team import Part, Team
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from symsvm._lib.types import Array
@@ -193,7 +194,8 @@ class SpreadPoints:
             found |= {i: (k, summary) for i, summary in zip(groups[k], summaries, strict=True)}
         order = [found[i] for i in sorted(found)]
         summaries = [summary for _, summary in order]
-        widths = sorted({summary.shape[1] for summary in summaries})
+        widths = sorted({summary.shape[1] for summary in summaries if not summary.is_open})
+        widths = widths or [max((summary.shape[1] for summary in summaries), default=0)]
         if len(widths) > 1:
             raise ValueError(f"X must have the same columns in all partitions, got {widths[0]} and {widths[-1]}.")
         low = 0
@@ -220,6 +222,7 @@ class SpreadPoints:
             low = high
         self.part, self.row = part, row
         self._store = PointStore(low)
+        self.has_labels = all(summary.has_labels for summary in summaries)
         self._unite = str(self.dtype), self.is_sparse, self.shape[1]
         self._team.call("unite", *self._unite)
 
@@ -231,9 +234,15 @@ class SpreadPoints:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Array) -> Any:
-        """Copies of some of the points."""
-        return self.take(np.asarray(rows))
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Have the points with the workers inside the block; they are loaded for it if need be."""
+        is_closed = self._team is None
+        try:
+            yield
+        finally:
+            if is_closed and self._team is not None:
+                self.close()
 
     def number(self) -> int:
         """Return a number for a kernel matrix or a run.
@@ -270,15 +279,32 @@ class SpreadPoints:
         array or CSR matrix
             The points.
         """
+        team = self.team
         missing = self._store.missing(rows)
         if len(missing):
             owners = self.part[missing]
-            wanted = [missing[owners == k] for k in range(len(self.team))]
-            found = self.team.call_each("take", [(self.row[some],) if len(some) else None for some in wanted])
+            wanted = [missing[owners == k] for k in range(len(team))]
+            found = team.call_each("take", [(self.row[some],) if len(some) else None for some in wanted])
             pieces = [piece for piece in found if piece is not None]
             indices = np.concatenate([some for some in wanted if len(some)])
             self._store.add(indices, stack(pieces, str(self.dtype), self.is_sparse, self.shape[1]))
         return self._store.take(rows)
+
+    def labels(self) -> Array:
+        """Return the labels that were loaded with the points.
+
+        Returns
+        -------
+        array of shape (m,)
+            The labels.
+        """
+        if not self.has_labels:
+            raise ValueError("y must be given: not all partitions have labels of their own.")
+        parts = self.team.call("labels")
+        total = np.empty(len(self), np.result_type(*parts))
+        for k, values in enumerate(parts):
+            total[self.part == k] = values
+        return total
 
     def sums(self) -> Array:
         """Return the sum of each row.
@@ -304,6 +330,27 @@ class SpreadPoints:
             The sums.
         """
         return self._gathered(self.team.call("squares", mean))
+
+    def apply(self, method: str, model: Any) -> Array:
+        """Return what a method of a fitted model gives for each row.
+
+        Parameters
+        ----------
+        method : str
+            The name of the method.
+        model : object
+            The model.
+
+        Returns
+        -------
+        array
+            One value, or one row, for each row.
+        """
+        parts = self.team.call("call", method, model)
+        total = np.empty((len(self), *parts[0].shape[1:]), parts[0].dtype)
+        for k, values in enumerate(parts):
+            total[self.part == k] = values
+        return total
 
     def keep_up(self, restore: Callable[[int, Callable[..., Any]], None]) -> Callable[[], None]:
         """Call a function for a part that was lost and loaded again; return a function that ends this.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from symsvm._lib.validation import choice, number
+from symsvm.distributed.rows import row_squares, row_sums
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
@@ -242,10 +243,5 @@ class KernelEstimator(BaseSVM):
 def _variance(X: Any, weights: Array) -> float:
     """Return the variance of all entries of points, with rows weighted."""
     total = weights.sum() * X.shape[1]
-    if not hasattr(X, "tocsr"):
-        mean = weights @ X.sum(axis=1, dtype="float64") / total
-        return weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total
-    mean = weights @ np.asarray(X.sum(axis=1, dtype="float64")).ravel() / total
-    away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
-    away.data = (away.data - mean) ** 2  # mean(x^2) - mean^2 would cancel
-    return weights @ (np.asarray(away.sum(axis=1)).ravel() + zeros * mean**2) / total
+    mean = weights @ row_sums(X) / total
+    return weights @ row_squares(X, mean) / total
