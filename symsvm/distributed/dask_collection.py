@@ -129,8 +129,7 @@ def apply_to_blocks(X: Any, model: Any, method: str) -> Any:
     """
     import dask
 
-    width = len(X.columns) if is_frame(X) else X.shape[1]
-    sample = _apply(np.zeros((1, width)), model, method)
+    sample = _apply(_one_row(X) if is_frame(X) else np.zeros((1, X.shape[1])), model, method)
     lazy = dask.delayed(model, pure=False, traverse=False)
     if is_frame(X):
         import pandas
@@ -150,6 +149,13 @@ def apply_to_blocks(X: Any, model: Any, method: str) -> Any:
     return dask.array.concatenate(pieces, axis=0, allow_unknown_chunksizes=True)
 
 
+def _one_row(frame: Any) -> Any:
+    """A row of zeros with the columns of a frame."""
+    import pandas
+
+    return pandas.DataFrame(np.zeros((1, len(frame.columns))), columns=frame.columns)
+
+
 def _apply(block: Any, model: Any, method: str) -> Any:
     return getattr(model, method)(block)
 
@@ -157,5 +163,5 @@ def _apply(block: Any, model: Any, method: str) -> Any:
 def _apply_to_frame(block: Any, model: Any, method: str) -> Any:
     import pandas
 
-    values = _apply(block, model, method) if len(block) else _apply(np.zeros((1, block.shape[1])), model, method)[:0]
+    values = _apply(block, model, method) if len(block) else _apply(_one_row(block), model, method)[:0]
     return (pandas.Series if values.ndim == 1 else pandas.DataFrame)(values, index=block.index)

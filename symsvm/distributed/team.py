@@ -38,7 +38,7 @@ class Part(NamedTuple):
     """
 
     factory: Callable[..., Any]
-    args: tuple[Any, ...]
+    args: tuple[Any, ...] = ()
     worker: str | None = None
 
 
