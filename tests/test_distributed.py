@@ -1,5 +1,6 @@
 """Work on several processes: engines, teams, the bits of one process, faults, collections, checkpoints."""
 
+import functools
 import os
 import signal
 import threading
@@ -186,9 +187,16 @@ def test_the_bits_of_one_process(pool, case):
     for workers in (1, 2, 3, 4) if case == "dense" else (3,):
         model = make().fit(spread(data, Some(pool, workers), rows=M // 7), y, sample_weight=weights)
         assert_same_bits(alone, model)
-    assert model.certificate_ == alone.certificate_  # the points are loaded again for it
-    assert not hasattr(model, "_source")
+    for name in ("status", "gap", "primal", "violation"):  # the points are loaded again for it
+        assert getattr(model.certificate_, name) == getattr(alone.certificate_, name)
+    assert "_source" not in vars(model)
     np.testing.assert_array_equal(model.predict(data[:50]), alone.predict(data[:50]))
+
+
+@functools.cache
+def one_process():
+    """A model of the dense points by one process."""
+    return SVC().fit(X, Y)
 
 
 def test_pairs_of_classes_agree_with_one_process(pool):
@@ -196,7 +204,7 @@ def test_pairs_of_classes_agree_with_one_process(pool):
     alone, model = SVC().fit(X, y), SVC().fit(spread(X, pool), y)
     # One process keeps blocks of K in memory, and adds them in another order.
     np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=5e-3)
-    assert [certificate.status for certificate in model.certificate_] == ["optimal"] * 6
+    assert [certificate.status for certificate in model.certificate_] == ["optimal"] * 3
     rest = SVC(multi_class="ovr").fit(spread(X, pool), y)
     np.testing.assert_allclose(
         rest.decision_function(X), SVC(multi_class="ovr").fit(X, y).decision_function(X), atol=5e-3
@@ -216,7 +224,7 @@ def kill_in(round_, kill):
 
 @pytest.mark.parametrize("round_", [1, 5])
 def test_a_worker_that_is_killed_changes_no_bit(round_):
-    alone, model = SVC().fit(X, Y), SVC()
+    alone, model = one_process(), SVC()
     with ProcessEngine(2, threads=1) as engine:
         with model.watching(kill_in(round_, lambda: os.kill(engine.pid("process-1"), signal.SIGKILL))):
             model.fit(spread(X, engine), Y)
@@ -225,7 +233,7 @@ def test_a_worker_that_is_killed_changes_no_bit(round_):
 
 
 def test_a_dask_worker_that_is_killed_changes_no_bit(client):
-    alone, model = SVC().fit(X, Y), SVC()
+    alone, model = one_process(), SVC()
     pids = client.run(os.getpid)
     dX = da.from_array(X, chunks=(500, 8)).persist()
     with model.watching(kill_in(3, lambda: os.kill(next(iter(pids.values())), signal.SIGKILL))):
@@ -258,7 +266,7 @@ def test_ctrl_c_leaves_a_feasible_model_and_workers_that_answer(pool):
             model.fit(spread(X, pool), Y)
     assert model.solutions_[0].stopped == "interrupt"
     assert model.certificate_.infeasibility < 1e-10
-    assert_same_bits(SVC().fit(X, Y), SVC().fit(spread(X, pool), Y))
+    assert_same_bits(one_process(), SVC().fit(spread(X, pool), Y))
 
 
 def test_limits_end_a_fit(pool):
@@ -266,7 +274,7 @@ def test_limits_end_a_fit(pool):
         model = SVC(max_iter=2).fit(spread(X, pool), Y)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         assert_same_bits(SVC(max_iter=2).fit(X, Y), model)
-    with pytest.warns(ConvergenceWarning, match="time_limit"):
+    with pytest.warns(ConvergenceWarning, match="time limit"):
         assert NuSVC(nu=0.5, time_limit=1e-9).fit(spread(X, pool), Y).solutions_[0].stopped == "time_limit"
 
 
@@ -325,9 +333,9 @@ def test_dask_arrays(client, tmp_path):
 def test_persisted_blocks_stay_where_they_are(client):
     dX = da.from_array(X, chunks=(350, 8)).persist()
     distributed.wait(dX)
-    before = client.who_has(dX)
+    before = {key: set(workers) for key, workers in client.who_has(dX).items()}
     assert_same_bits(SVR().fit(X, X[:, 0]), model := SVR().fit(dX, dX[:, 0]))
-    assert {k: set(v) for k, v in client.who_has(dX).items()} >= {k: set(v) for k, v in before.items()}
+    assert {key: set(workers) for key, workers in client.who_has(dX).items()} == before
     assert model.score(dX, dX[:, 0]) == pytest.approx(model.score(X, X[:, 0]))
 
 
@@ -348,12 +356,12 @@ def test_data_frames_keep_their_names_and_index(client):
 
 
 def test_memory_maps_and_files_are_read_by_the_workers(pool, tmp_path):
-    from symsvm.data import write_libsvm
+    from symsvm.io.data.libsvm_data import write_libsvm
 
     np.save(tmp_path / "X.npy", X)
     mapped = spread(np.load(tmp_path / "X.npy", mmap_mode="r"), pool)
     assert all(type(block.data).__name__ == "MappedRows" for block in mapped.blocks(pool))
-    alone = SVC().fit(X, Y)
+    alone = one_process()
     assert_same_bits(alone, SVC().fit(mapped, Y))
     assert_same_bits(alone, model := SVC().fit(spread(str(tmp_path / "X.npy"), pool), Y))
     np.testing.assert_array_equal(model.predict(mapped), alone.predict(X))

@@ -111,8 +111,8 @@ class SpreadVectors:
         return self._points[k][point] + copy * self.qp.m
 
     def _change(self, name: str, *args: Any) -> None:
-        """Note a step that returns nothing; it goes with the next call."""
-        self._waiting.append((name, args))
+        """Note a step that returns nothing; it goes with the next call. The caller may write to its arrays again."""
+        self._waiting.append((name, tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)))
         self._forget_readings()
 
     def _forget_readings(self) -> None:
@@ -318,7 +318,7 @@ class SpreadVectors:
         self.z = z
         if z.any() or not self._is_untouched:  # all parts begin at 0
             self._is_untouched = False
-            self._change("put", z.copy())
+            self._change("put", z)
 
     def move(self, variables: Array, values: Array) -> None:
         """Give some variables these values; K z is not changed."""
@@ -332,7 +332,7 @@ class SpreadVectors:
         if not self._live:  # what was before does not matter any more
             self._log, self._waiting = [], []
             if not self._is_untouched:
-                self._change("put", self.z.copy())
+                self._change("put", self.z)
         self._forget_readings()
         found = self._ask(("recompute", (d, points, deadline - time.perf_counter())))
         return all(each[0] for each in found if each is not None)

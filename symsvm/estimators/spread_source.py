@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -71,17 +72,24 @@ def maps_collections(method: _Method) -> _Method:
             return method(model, X, *args)
         if is_dask(X):
             check_is_fitted(model)
-            return apply_to_blocks(X, model, method.__name__)
+            return apply_to_blocks(X, _without_solutions(model), method.__name__)
         if isinstance(X, Spread):
             check_is_fitted(model)
             points = SpreadPoints(X.connect, X.blocks)
             try:
-                return points.apply(method.__name__, model)
+                return points.apply(method.__name__, _without_solutions(model))
             finally:
                 points.close()
         return method(model, X, *args)
 
     return spread_method  # pyright: ignore[reportReturnType]
+
+
+def _without_solutions(model: Any) -> Any:
+    """A copy of a fitted model for predictions: its certificates, which are computed for copies, stay behind."""
+    other = copy.copy(model)
+    other.solutions_ = []
+    return other
 
 
 def score_collection(model: Any, X: Any, y: Any, sample_weight: Any, score: Callable[..., float]) -> float:
@@ -253,7 +261,7 @@ class SpreadSource(KernelSource):
         kernel.check_points(X)
         check_symmetric(kernel, X, mode=estimator.mode)  # pyright: ignore[reportArgumentType]
         if len(X) <= DEFAULTS.whole:  # all points are the working set, which the caller has
-            local: Any = copy_with_kernel(estimator, kernel)
+            local: Any = _copy_with_kernel(estimator, kernel)
             return kernel, super().bind(local, X[np.arange(len(X))], weights)[1]
         return kernel, SpreadKernelMatrix(estimator.add_intercept(kernel), X.points, X.index, mode=estimator.mode)
 
@@ -272,10 +280,8 @@ class SpreadSource(KernelSource):
         return dataclasses.replace(solution, certify=certified)
 
 
-def copy_with_kernel(estimator: Any, kernel: Kernel) -> Any:
+def _copy_with_kernel(estimator: Any, kernel: Kernel) -> Any:
     """Return a copy of an estimator whose kernel is this one, for a matrix in memory."""
-    import copy
-
     other = copy.copy(estimator)
     other.kernel_for = lambda X, weights: kernel
     return other
