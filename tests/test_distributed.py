@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cli_runs import run
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,6 +17,7 @@ from symsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
 from symsvm.distributed import ClusterError, DaskEngine, Part, ProcessEngine, Team, WorkerLostError, spread
 from symsvm.distributed import team as team_module
 from symsvm.distributed.host import software
+from symsvm.io.data.libsvm_data import write_libsvm
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -356,8 +358,6 @@ def test_data_frames_keep_their_names_and_index(client):
 
 
 def test_memory_maps_and_files_are_read_by_the_workers(pool, tmp_path):
-    from symsvm.io.data.libsvm_data import write_libsvm
-
     np.save(tmp_path / "X.npy", X)
     mapped = spread(np.load(tmp_path / "X.npy", mmap_mode="r"), pool)
     assert all(type(block.data).__name__ == "MappedRows" for block in mapped.blocks(pool))
@@ -369,6 +369,23 @@ def test_memory_maps_and_files_are_read_by_the_workers(pool, tmp_path):
     write_libsvm(tmp_path / "train", S, SY)
     alone, model = SVC(gamma=0.1).fit(S, SY), SVC(gamma=0.1).fit(spread(str(tmp_path / "train"), pool))
     assert_same_bits(alone, model)
+
+
+def test_the_command_line_trains_on_a_cluster(cluster, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcdefgh")).assign(label=Y)
+    frame.to_parquet(tmp_path / "data.parquet")
+    model = str(tmp_path / "model.symsvm")
+    found = run("train", tmp_path / "data.parquet", "--scheduler", cluster.scheduler_address, "-o", model)
+    assert "optimal" in found.out
+    assert "2800 points, 8 features" in found.out
+    alone = one_process()
+    np.testing.assert_array_equal(load(model).dual_coef_, alone.dual_coef_)
+    given = "train", tmp_path / "data.parquet", "--scheduler"
+    assert "--scale needs all points in one place" in run(*given, "tcp://x:1", "--scale", "unit", code=2).err
+    write_libsvm(tmp_path / "train", S, SY)
+    found = run("train", tmp_path / "train", *given[2:], cluster.scheduler_address, "-g", 0.1, "--json").json
+    assert found["support_vectors"] == len(SVC(gamma=0.1).fit(S, SY).support_)
 
 
 # ---- checkpoints

@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,7 +40,8 @@ class Collection(Protocol):
         ...
 
 
-class ArrayBlock(NamedTuple):
+@dataclass(frozen=True)
+class ArrayBlock:
     """Some rows of an array in memory, which are sent to a worker.
 
     Attributes
@@ -61,7 +63,8 @@ class ArrayBlock(NamedTuple):
         return self.X
 
 
-class MappedRows(NamedTuple):
+@dataclass(frozen=True)
+class MappedRows:
     """Some rows of a memory-mapped array: a worker maps the file itself.
 
     Attributes
@@ -100,7 +103,8 @@ class MappedRows(NamedTuple):
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)[self.start : self.stop]
 
 
-class FileLines(NamedTuple):
+@dataclass(frozen=True)
+class FileLines:
     """Some lines of a LIBSVM file, those that begin between two places of it: points and labels.
 
     Attributes
@@ -115,7 +119,7 @@ class FileLines(NamedTuple):
     start: int
     stop: int
 
-    is_open = True
+    is_open: ClassVar[bool] = True
 
     def load(self) -> Any:
         """Return the points and the labels.

@@ -118,7 +118,7 @@ class DaskEngine:
 
     def _begun(self, value: Any, worker: str) -> Any:
         """Arguments whose delayed objects, also in lists, are being computed by this worker."""
-        if isinstance(value, (list, tuple)):
+        if type(value) in (list, tuple):
             return [self._begun(each, worker) for each in value]
         if hasattr(value, "__dask_graph__"):
             return self.client.compute(value, workers=[worker], allow_other_workers=True)
