@@ -135,7 +135,9 @@ class SpreadVectors:
         found = self._team.call_each("apply", arguments)
         self._waiting = []
         self._log += [step for step in every if step[0] in _KEPT]
-        self.matrix.entries += sum(each[1] for each in found if each is not None)
+        entries = np.sum([each[1] for each in found if each is not None], axis=0)
+        self.matrix.entries += int(entries.sum())
+        self._team.traffic.entries += entries
         return [None if each is None else each[0][-len(steps) :] for each in found]  # pyright: ignore
 
     def _localised(self, k: int, i: int, step: tuple[str, tuple[Any, ...]], visitors: dict[int, Any]) -> Any:

@@ -55,11 +55,23 @@ class Traffic:
         Objects that were lost and made again.
     waited : float
         Seconds between the first request of a round and its last reply.
+    entries : array of int
+        Values of the kernel that the workers have computed, in float32 and in float64.
     """
 
     def __init__(self) -> None:
         self.calls = self.sent = self.received = self.lost = 0
-        self.waited = 0.0
+        self.waited, self.entries = 0.0, np.zeros(2, "int64")
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers by their names.
+
+        Returns
+        -------
+        dict
+            The numbers.
+        """
+        return {**vars(self), "entries": self.entries.tolist()}
 
 
 class Team:

@@ -49,16 +49,22 @@ def _collection(X: Any) -> Any:
 
 
 def fits_collections(fit: _Method) -> _Method:
-    """Make `fit` take collections: their points stay with the workers, labels and weights come to the caller."""
+    """Make `fit` take collections: their points stay with the workers, labels and weights come to the caller.
+
+    The model then has `traffic_`, a dict of what was sent and computed; see `symsvm.distributed.team.Traffic`.
+    """
 
     @functools.wraps(fit)
     def spread_fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         if isinstance(X, np.ndarray) or (collection := _collection(X)) is None:
+            vars(model).pop("traffic_", None)
             return fit(model, X, y, sample_weight)
         with _source_of(model, collection, X) as points:
             if y is None and points.has_labels:
                 y = points.labels()
-            return fit(model, PointsView(points), local_array(y), local_array(sample_weight))
+            fit(model, PointsView(points), local_array(y), local_array(sample_weight))
+            model.traffic_ = points.team.traffic.summary()
+            return model
 
     return spread_fit  # pyright: ignore[reportReturnType]
 
