@@ -22,7 +22,7 @@ import numpy as np
 
 from symsvm import SVC, SVR
 from symsvm.distributed import DaskEngine, Part, ProcessEngine, Team, spread
-from symsvm.distributed.rows import Rows
+from symsvm.distributed.worker_rows import Rows
 
 GAMMA = 0.05
 

@@ -59,7 +59,8 @@ class DaskEngine:
                 "DaskEngine: there is no active Dask client; make one, distributed.Client(address) for example."
             )
         address, options = (client, {}) if isinstance(client, str) else (client.scheduler.address, _options(client))
-        self.silence, self._number, self._lost = silence, itertools.count(), set()
+        self.silence, self._number = silence, itertools.count()
+        self._heard: dict[str, tuple[float, float]] = {}  # the last heartbeat, and when it was noticed here
         self._actors: set[Any] = set()
         # A client of its own: calls go to the workers directly, and the user's client stays as it is.
         self.client = distributed.Client(
@@ -75,9 +76,12 @@ class DaskEngine:
         dict
             Addresses and threads, in the order of the addresses.
         """
-        now, found = time.time(), {}
+        now, found = time.monotonic(), {}
         for address, worker in sorted(self._identity()["workers"].items()):
-            if now - worker["last_seen"] <= self.silence and address not in self._lost:
+            beat = worker["last_seen"]  # by the scheduler's clock
+            if self._heard.get(address, (None, 0.0))[0] != beat:
+                self._heard[address] = beat, now
+            if now - self._heard[address][1] <= self.silence:
                 found[address] = worker["nthreads"]
         return found
 
@@ -182,24 +186,6 @@ class DaskEngine:
         """
         return worker in self.workers()
 
-    def lose(self, worker: str) -> WorkerLostError:
-        """Ask nothing of a worker any more, even if it comes back: its objects are being made elsewhere.
-
-        Parameters
-        ----------
-        worker : str
-            The worker's address.
-
-        Returns
-        -------
-        WorkerLostError
-            What to raise.
-        """
-        with contextlib.suppress(Exception):
-            if worker in self._identity()["workers"]:
-                self._lost.add(worker)
-        return WorkerLostError(f"the worker {worker} was lost.")
-
     def register(self, actor: Any, is_there: bool) -> None:
         """Note that an actor is there, or that it is not any more.
 
@@ -256,11 +242,11 @@ class _Birth:
             except TimeoutError:
                 if not engine.is_alive(self._worker):
                     future.cancel()
-                    raise engine.lose(self._worker) from None
+                    raise _lost(self._worker) from None
             except Exception as error:
                 if _is_loss(error) or not engine.is_alive(self._worker):
                     future.cancel()
-                    raise engine.lose(self._worker) from error
+                    raise _lost(self._worker) from error
                 raise
 
 
@@ -306,17 +292,21 @@ class _DaskReply:
                 is_alive = self._engine.is_alive(self._worker)
                 if not is_alive or self._future.done():
                     self._future.cancel()
-                    raise self._engine.lose(self._worker) from error
+                    raise _lost(self._worker) from error
             except Exception as error:
                 if _is_loss(error) or not self._engine.is_alive(self._worker):
-                    raise self._engine.lose(self._worker) from error
+                    raise _lost(self._worker) from error
                 raise
         if answer["status"] == "OK":
             return answer["result"]
         error = answer["exception"]
         if isinstance(error, StaleObjectError):
-            raise self._engine.lose(self._worker) from error
+            raise _lost(self._worker) from error
         raise error
+
+
+def _lost(worker: str) -> WorkerLostError:
+    return WorkerLostError(f"the worker {worker} was lost.")
 
 
 def _is_loss(error: BaseException) -> bool:

@@ -123,7 +123,7 @@ class SpreadVectors:
     def _note_gradient(self, variables: Array, F: Array) -> None:
         self._F[variables], self._read_at[variables] = F, self._version
 
-    def _ask(self, *steps: tuple[str, tuple[Any, ...]]) -> list[list[Any]]:
+    def _ask(self, *steps: tuple[str, tuple[Any, ...]]) -> list[Any]:
         """Take the steps that wait, then these; return the results of these, for each part that has rows."""
         waiting = self._waiting
         every = [*waiting, *steps]
@@ -195,7 +195,7 @@ class SpreadVectors:
         """Compute F and its extremes over the active variables."""
         if self._surveyed is None:
             self._note_survey([found[0] for found in self._ask(("survey", ())) if found is not None])
-        return self._surveyed[0]
+        return self._surveyed[0]  # pyright: ignore[reportOptionalSubscript]
 
     def _note_survey(self, parts: list[Any]) -> None:
         """Put the surveys of the parts together."""
@@ -205,7 +205,7 @@ class SpreadVectors:
         with np.errstate(invalid="ignore"):
             violation = float(max(0.0, *(most - least)))
         counts = [sum(survey[i] for survey in surveys) for i in (0, 1)]
-        whole = Survey(*counts, violation, least, most, middle_of(least, most))
+        whole = Survey(counts[0], counts[1], violation, least, most, middle_of(least, most))
         self._surveyed = whole, all(is_finite for _, is_finite in parts)
 
     def is_finite(self) -> bool:
@@ -224,11 +224,11 @@ class SpreadVectors:
     def violators(self, least: Array, most: Array, floor: float) -> tuple[Array, Array, Array, Array, Array]:
         """The free active variables, and those at a bound that could rise and that could fall, with their scores."""
         ends = least, most, floor
-        known = self._candidates
+        known: Any = self._candidates
         if known is None or not all(map(np.array_equal, known[0], ends)):
             found = self._ask(("violators", ends))
             self._note_candidates(ends, [None if each is None else each[0] for each in found])
-        (free, _), (up, F_up), (low, F_low) = self._candidates[1]
+        _, ((free, _), (up, F_up), (low, F_low)) = self._candidates
         group = self.qp.group
         return free, up, most[np.maximum(group[up], 0)] - F_up, low, F_low - least[np.maximum(group[low], 0)]
 
@@ -253,9 +253,10 @@ class SpreadVectors:
             self._note_gradient(variables, self._scattered("gradient", variables))
         return self._F[variables]
 
-    def relative_gradient(self, members: Array, middle: Array | float) -> Array:
-        """A vector with F - middle at these members."""
-        self._relative[members] = self.gradient(members) - (middle[members] if np.ndim(middle) else middle)
+    def relative_gradient(self, members: Array, middle: Array | None) -> Array:
+        """A vector with F minus the middle of its equality, if there are any, at these members."""
+        F = self.gradient(members)
+        self._relative[members] = F - (0.0 if middle is None else middle[np.maximum(self.qp.group[members], 0)])
         return self._relative
 
     def products(self, points: Array) -> Array:

@@ -55,4 +55,4 @@ def main() -> None:
 def _end_with_caller() -> None:
     """End this process when the caller has ended, or closes the pipe."""
     sys.stdin.read()
-    os._exit(0)
+    os.kill(os.getpid(), signal.SIGTERM)

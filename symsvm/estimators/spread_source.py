@@ -13,7 +13,6 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm.distributed.collection import Spread
 from symsvm.distributed.dask_collection import (
     DaskCollection,
     apply_to_blocks,
@@ -22,6 +21,7 @@ from symsvm.distributed.dask_collection import (
     local_array,
 )
 from symsvm.distributed.dask_engine import active_client
+from symsvm.distributed.spread_data import Spread
 from symsvm.distributed.spread_matrix import SpreadKernelMatrix
 from symsvm.distributed.spread_points import SpreadPoints
 from symsvm.estimators.kernel_source import KernelSource
@@ -125,14 +125,14 @@ def _source_of(model: Any, collection: Any, X: Any) -> Iterator[SpreadPoints]:
     points = SpreadPoints(collection.connect, collection.blocks)
     before = vars(model).get("_source")
     names = np.asarray(X.columns, dtype=object) if is_frame(X) else None
-    model._source = SpreadSource(names)
+    vars(model)["_source"] = SpreadSource(names)
     try:
         yield points
     finally:
         points.close()
-        del model._source
+        vars(model).pop("_source")
         if before is not None:
-            model._source = before
+            vars(model)["_source"] = before
 
 
 class PointsView:
@@ -246,7 +246,7 @@ class SpreadSource(KernelSource):
         if y[0] is None:
             raise ValueError(f"{type(estimator).__name__} needs labels or targets y, got None.")
         is_target = options.get("y_numeric", False)
-        dtype = np.float64 if is_target else None
+        dtype: Any = np.float64 if is_target else None
         labels: Any = check_array(y[0], ensure_2d=False, dtype=dtype, input_name="y", ensure_all_finite=is_target)
         labels = np.ravel(labels)
         if len(labels) != len(X):

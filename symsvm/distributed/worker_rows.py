@@ -353,7 +353,8 @@ class _Run:
 
     def __init__(self, program, matrix, rows):
         self.qp, self.matrix = program, _Columns(matrix, rows)
-        self._vectors: Any = LocalVectors(program, self.matrix)
+        own: Any = self.matrix
+        self._vectors: Any = LocalVectors(program, own)
         self._saved = {}
 
     def put(self, z):
@@ -448,7 +449,7 @@ def stack(blocks: Sequence[Any], dtype: str, is_sparse: bool, width: int) -> Any
             return sparse.csr_matrix((0, width), dtype=dtype)
         blocks = [sparse.csr_matrix(block) for block in blocks]
         blocks = [sparse.csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], width)) for b in blocks]
-        X = sparse.vstack(blocks, format="csr").astype(dtype)
+        X: Any = sparse.vstack(blocks, format="csr").astype(dtype)
         X.sort_indices()
         return X
     if len(blocks) == 1:

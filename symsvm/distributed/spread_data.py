@@ -146,7 +146,8 @@ class FileLines:
             with tempfile.TemporaryFile() as lines:
                 lines.write(file.read(end - begin))
                 lines.seek(0)
-                return load_svmlight_file(lines, zero_based=False)
+                found: Any = load_svmlight_file(lines, zero_based=False)  # pyright: ignore[reportArgumentType]
+                return found[0], found[1]
 
 
 class Spread:
@@ -218,10 +219,14 @@ def spread(X: Any, engine: Engine, *, rows: int | None = None) -> Spread:
     """
     count = 4 * max(1, len(engine.workers()))
     if isinstance(X, (str, os.PathLike)) or (isinstance(X, (list, tuple)) and all(isinstance(x, str) for x in X)):
-        paths = [os.fspath(X)] if isinstance(X, (str, os.PathLike)) else list(X)
+        paths: Any = [os.fspath(X)] if isinstance(X, (str, os.PathLike)) else list(X)
         return _of_files(paths, engine, rows, -(-count // len(paths)))
-    if not hasattr(X, "tocsr"):
-        X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    X = X if isinstance(X, np.ndarray) or hasattr(X, "tocsr") else np.asarray(X)
+    return _of_array(X, engine, rows, count)
+
+
+def _of_array(X: Any, engine: Engine, rows: int | None, count: int) -> Spread:
+    """The points of an array, in so many blocks, or in blocks of so many rows."""
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got the shape {X.shape}.")
     m = X.shape[0]
@@ -230,10 +235,10 @@ def spread(X: Any, engine: Engine, *, rows: int | None = None) -> Spread:
     is_mapped = isinstance(X, np.memmap) and X.filename is not None and _is_whole(X)
     if is_mapped:
         order = "C" if X.flags.c_contiguous else "F"
-        given = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
+        given: Any = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
         blocks = [Block(MappedRows(*given, i, min(m, i + step)), None, min(m, i + step) - i) for i in cuts]
     else:
-        X = X.tocsr() if hasattr(X, "tocsr") else X
+        X = X if isinstance(X, np.ndarray) else X.tocsr()
         blocks = [Block(ArrayBlock(X[i : i + step]), None, min(m, i + step) - i) for i in cuts]
     return Spread(engine, blocks, X.shape)
 
