@@ -7,7 +7,6 @@ Vectors in two lines take twice as long to read. `np.empty` inside a compiled fu
 # pyright: reportCallIssue=false
 # Numba calls the intrinsics without their first parameter.
 
-import llvmlite.ir as ir
 from numba import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
@@ -24,8 +23,7 @@ def _allocate(context, builder, kind, shape):
     strides = [itemsize]
     for n in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], n))
-    line = ir.Constant(ir.IntType(32), LINE)
-    memory = context.nrt.meminfo_alloc_aligned(builder, size=builder.mul(shape[0], strides[0]), align=line)
+    memory = context.nrt.meminfo_alloc_aligned(builder, size=builder.mul(shape[0], strides[0]), align=LINE)
     data = builder.bitcast(context.nrt.meminfo_data(builder, memory), array.data.type)
     arrayobj.populate_array(array, data, shape, strides, itemsize, memory)
     return array._getvalue()
