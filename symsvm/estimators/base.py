@@ -71,6 +71,10 @@ class FitMonitor:
         """Reset the state at the start of a fit."""
         self.problem, self.is_solving, self.is_shared, self._stopped_by = -1, False, False, None
 
+    def share(self) -> None:
+        """Let several threads solve problems of this fit at once."""
+        self.is_shared = True
+
     @property
     def is_watched(self) -> bool:
         """Whether there is a callback."""

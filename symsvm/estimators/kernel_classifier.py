@@ -115,9 +115,10 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         def program(signs, rows):
             return self._program(signs, weights[order[rows]])
 
-        at_once = self._solves_at_once
-        self._monitor.is_shared = at_once
-        for _, _, rows, solution in solve_pairs(matrix, labels[order], program, self._solve, at_once=at_once):
+        begin_threads = self._monitor.share if self._solves_at_once else None
+        for _, _, rows, solution in solve_pairs(
+            matrix, labels[order], program, self._solve, begin_threads=begin_threads
+        ):
             z, intercept = self._decision_terms(solution)
             coef[order[rows], len(solutions)] = z
             intercepts.append(intercept)

@@ -73,7 +73,7 @@ def one_vs_one(
         lambda s, rows: program(s, order[rows]),
         solve,
         memory=memory,
-        at_once=mode is None and not _IN_TURN & options.keys(),
+        begin_threads=_do_nothing if mode is None and not _IN_TURN & options.keys() else None,
     )
     for a, b, rows, solution in pairs:
         yield names[a].item(), names[b].item(), order[rows], solution
@@ -86,7 +86,7 @@ def solve_pairs(
     solve: Callable[[QuadraticProgram, Any], Solution],
     *,
     memory: int = MEMORY,
-    at_once: bool = False,
+    begin_threads: Callable[[], object] | None = None,
 ) -> Iterator[tuple[int, int, Array, Solution]]:
     """Solve the dual of each pair of classes 0, 1, ..., whose points come one class after another in the matrix.
 
@@ -102,8 +102,9 @@ def solve_pairs(
         The function of a program and its matrix that solves it.
     memory : int
         Bytes that the matrices inside the classes may take.
-    at_once : bool
-        Whether several pairs may be solved at a time, by threads: the result is the same, bit for bit.
+    begin_threads : callable, optional
+        What is called before several pairs are solved at a time, by threads; without it they are solved in turn. The
+        result is the same, bit for bit.
 
     Yields
     ------
@@ -122,10 +123,18 @@ def solve_pairs(
         signs = np.repeat([-1.0, 1.0], [ends[a] - starts[a], ends[b] - starts[b]])
         return solve(program(signs, rows[k]), matrix.submatrix(rows[k]) if len(ends) > 2 else matrix)
 
-    is_worth = at_once and len(pairs) > 1 and not matrix.is_exact  # small problems end before a thread begins
-    solutions = _at_once(solution, len(pairs)) if is_worth else map(solution, range(len(pairs)))
+    solutions: Any = map(solution, range(len(pairs)))
+    if (
+        begin_threads is not None and len(pairs) > 1 and not matrix.is_exact
+    ):  # small problems end before a thread begins
+        begin_threads()
+        solutions = _at_once(solution, len(pairs))
     for (a, b), some, solved in zip(pairs, rows, solutions, strict=True):
         yield a, b, some, solved
+
+
+def _do_nothing() -> None:
+    """Nobody has to know of threads."""
 
 
 def _at_once(solution: Callable[[int], Solution], n: int) -> Iterator[Solution]:
