@@ -409,10 +409,8 @@ def jax_mode() -> Mode:
 
 def new_array(context: Any, builder: Any, kind: Any, shape: list[Any], align: int) -> Any:
     """Return the value of an array without entries in compiled code, which begins at a multiple of `align` bytes."""
-    from numba import types
-
     array = context.make_array(kind)(context, builder)
-    itemsize = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+    itemsize = shape[0].type(kind.dtype.bitwidth // 8)
     strides = [itemsize]
     for n in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], n))
