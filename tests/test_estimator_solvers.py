@@ -19,15 +19,20 @@ MODELS = {
     "NuSVR": (NuSVR(), X[:, 0] * 2),
     "OneClassSVM": (OneClassSVM(), None),
 }
-# Symbolic steps take seconds to compile: one estimator of each kind.
-CASES = [*((name, "qp") for name in MODELS), ("NuSVC", "projected-gradient"), ("NuSVR", "projected-gradient")]
+# Symbolic steps take seconds to compile, on Numba half a minute: one estimator of each kind.
+CASES = [
+    *((name, "qp", None) for name in MODELS),
+    *((name, "projected-gradient", "JAX") for name in ("NuSVC", "NuSVR")),
+    *(pytest.param(name, "projected-gradient", None, marks=pytest.mark.slow) for name in ("NuSVC", "NuSVR")),
+]
 
 
-@pytest.mark.parametrize(("name", "solver"), CASES)
-def test_estimators_agree_with_their_default_solver(name, solver):
+@pytest.mark.parametrize(("name", "solver", "mode"), CASES)
+def test_estimators_agree_with_their_default_solver(name, solver, mode):
     model, y = MODELS[name]
     params = {**model.get_params(), "tol": 1e-5}
-    expected, found = type(model)(**params).fit(X, y), type(model)(**params | {"solver": solver}).fit(X, y)
+    other = params | {"solver": solver, "mode": mode}
+    expected, found = type(model)(**params).fit(X, y), type(model)(**other).fit(X, y)
     for one, other in zip(expected.solutions_, found.solutions_, strict=True):
         assert other.certificate.status in ("optimal", "stationary")
         assert other.certificate.W == pytest.approx(one.certificate.W, rel=1e-4, abs=1e-6)
@@ -37,11 +42,11 @@ def test_estimators_agree_with_their_default_solver(name, solver):
 
 def test_another_number_of_points_compiles_nothing(monkeypatch):
     """The graphs of a regression, two variables for a point, do not contain the number of points."""
-    NuSVR(solver="projected-gradient").fit(X, X[:, 0])
+    NuSVR(solver="projected-gradient", mode="JAX").fit(X, X[:, 0])
     compiled = []
     original = functions._compile
     monkeypatch.setattr(functions, "_compile", lambda *args: compiled.append(args) or original(*args))
-    NuSVR(solver="projected-gradient", C=2.0).fit(X[:-3], X[:-3, 0])
+    NuSVR(solver="projected-gradient", mode="JAX", C=2.0).fit(X[:-3], X[:-3, 0])
     assert not compiled
 
 

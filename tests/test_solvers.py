@@ -40,6 +40,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.ex
 NAMES = [info.name for info in list_solvers("dual")]
 # Those with a JAX test of their own, to the optimum, are in test_accelerated_gradient and test_equations.
 ELSEWHERE = ("accelerated-gradient", "projected-gradient")
+# Numba compiles these for half a minute each: there they are tests that are slow.
+LONG = ("adagrad", "smo-simplified")
 STEPS = [info.name for info in list_solvers("dual") if "jax" in info.backends and info.name not in ELSEWHERE]
 
 
@@ -95,8 +97,8 @@ def test_every_kind_of_problem_and_every_solver_has_a_pair():
 @pytest.mark.parametrize("name", NAMES)
 def test_each_solver_meets_the_optimum(name, dual):
     qp = DUALS[dual]
-    # Numba compiles the longest of all steps in test_program.
-    mode = "JAX" if name == "accelerated-gradient" else None
+    # Numba compiles the longest of all steps in test_program, and those of SMO below.
+    mode = "JAX" if name in ("accelerated-gradient", "smo", *LONG) else None
     meets(solve(KernelDual(qp, X, KERNEL), name, mode=mode, tol=1e-3, max_iter=100_000), qp, 1e-3)
 
 
@@ -105,7 +107,9 @@ def test_each_solver_meets_the_optimum(name, dual):
 FEW = 6
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in STEPS]
+)
 def test_each_step_is_the_same_on_jax(name):
     objective = KernelDual(DUALS["C-SVC"], X, KERNEL)
     first, second = (solve(objective, name, mode=mode, max_iter=FEW) for mode in MODES)

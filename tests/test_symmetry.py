@@ -73,14 +73,14 @@ def written(matrix):
 
 def test_a_written_w_that_is_not_symmetric_gives_a_warning():
     with pytest.warns(UserWarning, match=WORDS) as caught:
-        symsvm.solve(written(DIRECTED(POINTS, POINTS)), "projected-gradient")
+        symsvm.solve(written(DIRECTED(POINTS, POINTS)), "projected-gradient", mode="FAST_COMPILE")
     assert caught[0].filename == __file__
 
 
 def test_a_given_matrix_that_is_not_symmetric_gives_a_warning():
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
     G = pytensor.shared(K, name="G")
-    program = symsvm.compile(written(G), "projected-gradient")
+    program = symsvm.compile(written(G), "projected-gradient", mode="FAST_COMPILE")
     found = program.run(tol=1e-6)  # a warning would be an error
     G.set_value(2 * np.tril(K, -1) + np.diag(np.diag(K)))  # (G + G') / 2 = K
     with pytest.warns(UserWarning, match=WORDS):
