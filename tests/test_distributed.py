@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
-from symsvm.distributed import ClusterError, DaskEngine, Part, ProcessEngine, Team, WorkerLostError, spread
+from symsvm.distributed import ClusterError, DaskEngine, Part, ProcessEngine, Team, WorkerLostError, dask_engine, spread
 from symsvm.distributed import team as team_module
 from symsvm.distributed.host import software
 from symsvm.io.data.libsvm_data import write_libsvm
@@ -49,7 +49,7 @@ def cluster():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster:
             yield cluster
 
@@ -145,9 +145,9 @@ def test_no_worker_is_one_sentence(monkeypatch):
     X, y = points()
     with ProcessEngine(1, threads=1) as engine:
         model = SVC()
-        with model.watching(lambda info: os.kill(engine.pid("process-0"), signal.SIGKILL) if info.iteration else None):
-            with pytest.raises(ClusterError, match=r"no worker is left for part 0 of 1: start workers"):
-                model.fit(spread(X, engine), y)
+        die = kill_in(1, lambda: os.kill(engine.pid("process-0"), signal.SIGKILL))
+        with model.watching(die), pytest.raises(ClusterError, match=r"no worker is left for part 0 of 1: start wor"):
+            model.fit(spread(X, engine), y)
         assert not hasattr(model, "support_")
         with pytest.raises(ClusterError, match="no worker answers"):
             model.fit(spread(X, engine), y)
@@ -243,6 +243,16 @@ def test_a_dask_worker_that_is_killed_changes_no_bit(client):
     assert_same_bits(alone, model)
 
 
+def test_a_scheduler_that_dies_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(dask_engine, "_SCHEDULER", 1.0)
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+    cluster = distributed.LocalCluster(n_workers=1, **options)
+    model = SVC()
+    sentence = pytest.raises(ClusterError, match="the Dask scheduler does not answer: start it again")
+    with DaskEngine(cluster.scheduler_address) as engine, model.watching(kill_in(2, cluster.close)), sentence:
+        model.fit(spread(X, engine), Y)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_dask_worker_that_is_killed_at_any_round_changes_no_bit(client, seed):
@@ -263,9 +273,9 @@ def test_a_dask_worker_that_is_killed_at_any_round_changes_no_bit(client, seed):
 
 def test_ctrl_c_leaves_a_feasible_model_and_workers_that_answer(pool):
     model = SVC(C=100.0)
-    with model.watching(kill_in(3, lambda: signal.raise_signal(signal.SIGINT))):
-        with pytest.warns(ConvergenceWarning, match="interrupt"):
-            model.fit(spread(X, pool), Y)
+    interrupt = kill_in(3, lambda: signal.raise_signal(signal.SIGINT))
+    with model.watching(interrupt), pytest.warns(ConvergenceWarning, match="interrupt"):
+        model.fit(spread(X, pool), Y)
     assert model.solutions_[0].stopped == "interrupt"
     assert model.certificate_.infeasibility < 1e-10
     assert_same_bits(one_process(), SVC().fit(spread(X, pool), Y))
