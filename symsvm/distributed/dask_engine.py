@@ -293,8 +293,10 @@ class _DaskReply:
                 answer = self._future.result(timeout=_POLL)
                 break
             except TimeoutError as error:
-                is_alive = self._engine.is_alive(self._worker)
-                if not is_alive or self._future.done():
+                if self._future.done():  # since then, or by a time limit of a connection
+                    if isinstance(self._future.exception(), TimeoutError):
+                        raise _lost(self._worker) from error
+                elif not self._engine.is_alive(self._worker):
                     self._future.cancel()
                     raise _lost(self._worker) from error
             except Exception as error:
