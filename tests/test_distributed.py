@@ -14,7 +14,17 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
-from symsvm.distributed import ClusterError, DaskEngine, Part, ProcessEngine, Team, WorkerLostError, dask_engine, spread
+from symsvm.distributed import (
+    ClusterError,
+    DaskEngine,
+    Part,
+    ProcessEngine,
+    RayEngine,
+    Team,
+    WorkerLostError,
+    dask_engine,
+    spread,
+)
 from symsvm.distributed import team as team_module
 from symsvm.distributed.host import software
 from symsvm.io.data.libsvm_data import write_libsvm
@@ -215,6 +225,21 @@ def test_pairs_of_classes_agree_with_one_process(pool):
 
 def test_few_points_are_solved_by_the_caller(pool):
     assert_same_bits(SVC().fit(X[:300], Y[:300]), SVC().fit(spread(X[:300], pool), Y[:300]))
+
+
+def test_ray_gives_the_same_bits_and_replaces_a_worker():
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'symsvm[ray]'")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        with RayEngine(2) as engine:
+            model = SVC()
+            with model.watching(kill_in(3, lambda: ray.kill(next(iter(engine.actors)).handle))):
+                model.fit(spread(X, engine), Y)
+            assert_same_bits(one_process(), model)
+            assert model.traffic_["lost"] == 1
+            assert not engine.actors
+    finally:
+        ray.shutdown()
 
 
 # ---- faults in a fit
