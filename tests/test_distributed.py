@@ -27,7 +27,11 @@ from symsvm.distributed import (
 )
 from symsvm.distributed import team as team_module
 from symsvm.distributed.host import software
+from symsvm.distributed.spread_matrix import SpreadKernelMatrix
+from symsvm.distributed.spread_points import SpreadPoints
+from symsvm.evaluation import LocalKernelMatrix
 from symsvm.io.data.libsvm_data import write_libsvm
+from symsvm.kernels import RBF, Laplacian, Linear
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -209,6 +213,28 @@ def test_the_bits_of_one_process(pool, case):
 def one_process():
     """A model of the dense points by one process."""
     return SVC().fit(X, Y)
+
+
+@pytest.mark.parametrize("data", [X, S], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", [RBF(2.0) + 0.1 * Linear(), Laplacian(gamma=0.1)], ids=["sum", "laplacian"])
+def test_a_spread_matrix_has_the_bits_of_a_local_one(pool, kernel, data):
+    collection = spread(data, pool, rows=500)
+    points = SpreadPoints(collection.connect, collection.blocks)
+    local, apart = LocalKernelMatrix(kernel, data), SpreadKernelMatrix(kernel, points)
+    rng = np.random.default_rng(0)
+    rows, columns, q = rng.permutation(M)[:300], rng.permutation(M)[:400], rng.normal(size=400)
+    for dtype in ("float32", "float64"):
+        blocks = np.empty((2, 300, 410), dtype)
+        for matrix, block in zip((local, apart), blocks, strict=True):
+            matrix.block(rows, columns, block)
+        np.testing.assert_array_equal(*blocks[:, :, :400])
+        for some in (rows, None):
+            totals = np.ones((2, M if some is None else 300))
+            for matrix, total in zip((local, apart), totals, strict=True):
+                matrix.product(q, some, columns, total, exact=dtype == "float64")
+            np.testing.assert_array_equal(*totals)
+    np.testing.assert_array_equal(local.diagonal(rows), apart.diagonal(rows))
+    points.close()
 
 
 def test_pairs_of_classes_agree_with_one_process(pool):
