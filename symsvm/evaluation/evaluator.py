@@ -21,6 +21,7 @@ from symsvm.evaluation.cross_matrix import (
     TiledCrossMatrix,
 )
 from symsvm.evaluation.sparse_parts import drop_unused_features, evaluate_sparse_rows
+from symsvm.evaluation.thin_points import centred
 from symsvm.kernels import Precomputed
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ _SMALL_GRAM = 2**15
 _SMALL_MODEL, _ENTRY_COST = 2**15, 16
 # Features up to which any number of sparse rows is made dense.
 _DENSE_FEATURES = 64
-# Numbers that are cast at a time.
-_CAST = 2**20
 # Bytes of a Gram matrix that is held for many products.
 _OPERATOR_BYTES = 2**29
 
@@ -292,26 +291,17 @@ def _cast(
         if channel.h.is_squared_difference and kinds == ("dense", "dense"):
             A, B, *weights = data[i : i + size]
             c = centre(B) if centres is None else centres[index]
-            w = weights.pop() if index in scaled else None
-            a = _away(A, c, w, dtype)
-            data[i : i + size] = [a, a if A is B else _away(B, c, w, dtype), *weights]
+            w = weights[0] if index in scaled else None
+            a = centred(A, c, w, dtype)
+            weights = weights if w is None else []
+            data[i : i + size] = [a, a if A is B else centred(B, c, w, dtype), *weights]
             size = 2 + len(weights)
         i += size
     for value in data:
         if id(value) not in made:
             is_index = not isinstance(value, (np.ndarray, np.floating)) or value.dtype.kind != "f"
-            made[id(value)] = value if is_index or value.dtype == dtype else value.astype(dtype)
+            made[id(value)] = value if is_index else value.astype(dtype, copy=False)
     return [made[id(value)] for value in data]
-
-
-def _away(A: Array, c: Array, w: Array | None, dtype: str) -> Array:
-    """(A - c) w in another type, from differences in float64 of some rows at a time."""
-    out = np.empty(A.shape, dtype)
-    step = max(1, _CAST // max(1, A.shape[1]))
-    for low in range(0, len(A), step):
-        rows = A[low : low + step] - c
-        out[low : low + step] = rows if w is None else rows * w
-    return out
 
 
 def _scaled(form: KernelForm, storage: Sequence[Any], dtype: str) -> list[int]:
