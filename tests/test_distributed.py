@@ -14,10 +14,24 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
-from symsvm.distributed import ClusterError, DaskEngine, Part, ProcessEngine, Team, WorkerLostError, spread
+from symsvm.distributed import (
+    ClusterError,
+    DaskEngine,
+    Part,
+    ProcessEngine,
+    RayEngine,
+    Team,
+    WorkerLostError,
+    dask_engine,
+    spread,
+)
 from symsvm.distributed import team as team_module
 from symsvm.distributed.host import software
+from symsvm.distributed.spread_matrix import SpreadKernelMatrix
+from symsvm.distributed.spread_points import SpreadPoints
+from symsvm.evaluation import LocalKernelMatrix
 from symsvm.io.data.libsvm_data import write_libsvm
+from symsvm.kernels import RBF, Laplacian, Linear
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -49,7 +63,7 @@ def cluster():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster:
             yield cluster
 
@@ -145,9 +159,9 @@ def test_no_worker_is_one_sentence(monkeypatch):
     X, y = points()
     with ProcessEngine(1, threads=1) as engine:
         model = SVC()
-        with model.watching(lambda info: os.kill(engine.pid("process-0"), signal.SIGKILL) if info.iteration else None):
-            with pytest.raises(ClusterError, match=r"no worker is left for part 0 of 1: start workers"):
-                model.fit(spread(X, engine), y)
+        die = kill_in(1, lambda: os.kill(engine.pid("process-0"), signal.SIGKILL))
+        with model.watching(die), pytest.raises(ClusterError, match=r"no worker is left for part 0 of 1: start wor"):
+            model.fit(spread(X, engine), y)
         assert not hasattr(model, "support_")
         with pytest.raises(ClusterError, match="no worker answers"):
             model.fit(spread(X, engine), y)
@@ -201,6 +215,28 @@ def one_process():
     return SVC().fit(X, Y)
 
 
+@pytest.mark.parametrize("data", [X, S], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", [RBF(2.0) + 0.1 * Linear(), Laplacian(gamma=0.1)], ids=["sum", "laplacian"])
+def test_a_spread_matrix_has_the_bits_of_a_local_one(pool, kernel, data):
+    collection = spread(data, pool, rows=500)
+    points = SpreadPoints(collection.connect, collection.blocks)
+    local, apart = LocalKernelMatrix(kernel, data), SpreadKernelMatrix(kernel, points)
+    rng = np.random.default_rng(0)
+    rows, columns, q = rng.permutation(M)[:300], rng.permutation(M)[:400], rng.normal(size=400)
+    for dtype in ("float32", "float64"):
+        blocks = np.empty((2, 300, 410), dtype)
+        for matrix, block in zip((local, apart), blocks, strict=True):
+            matrix.block(rows, columns, block)
+        np.testing.assert_array_equal(*blocks[:, :, :400])
+        for some in (rows, None):
+            totals = np.ones((2, M if some is None else 300))
+            for matrix, total in zip((local, apart), totals, strict=True):
+                matrix.product(q, some, columns, total, exact=dtype == "float64")
+            np.testing.assert_array_equal(*totals)
+    np.testing.assert_array_equal(local.diagonal(rows), apart.diagonal(rows))
+    points.close()
+
+
 def test_pairs_of_classes_agree_with_one_process(pool):
     y = Y + 2 * (X[:, 3] > 0)
     alone, model = SVC().fit(X, y), SVC().fit(spread(X, pool), y)
@@ -215,6 +251,21 @@ def test_pairs_of_classes_agree_with_one_process(pool):
 
 def test_few_points_are_solved_by_the_caller(pool):
     assert_same_bits(SVC().fit(X[:300], Y[:300]), SVC().fit(spread(X[:300], pool), Y[:300]))
+
+
+def test_ray_gives_the_same_bits_and_replaces_a_worker():
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'symsvm[ray]'")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        with RayEngine(2) as engine:
+            model = SVC()
+            with model.watching(kill_in(3, lambda: ray.kill(next(iter(engine.actors)).handle))):
+                model.fit(spread(X, engine), Y)
+            assert_same_bits(one_process(), model)
+            assert model.traffic_["lost"] == 1
+            assert not engine.actors
+    finally:
+        ray.shutdown()
 
 
 # ---- faults in a fit
@@ -243,6 +294,16 @@ def test_a_dask_worker_that_is_killed_changes_no_bit(client):
     assert_same_bits(alone, model)
 
 
+def test_a_scheduler_that_dies_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(dask_engine, "_SCHEDULER", 1.0)
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+    cluster = distributed.LocalCluster(n_workers=1, **options)
+    model = SVC()
+    sentence = pytest.raises(ClusterError, match="the Dask scheduler does not answer: start it again")
+    with DaskEngine(cluster.scheduler_address) as engine, model.watching(kill_in(2, cluster.close)), sentence:
+        model.fit(spread(X, engine), Y)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_a_dask_worker_that_is_killed_at_any_round_changes_no_bit(client, seed):
@@ -263,9 +324,9 @@ def test_a_dask_worker_that_is_killed_at_any_round_changes_no_bit(client, seed):
 
 def test_ctrl_c_leaves_a_feasible_model_and_workers_that_answer(pool):
     model = SVC(C=100.0)
-    with model.watching(kill_in(3, lambda: signal.raise_signal(signal.SIGINT))):
-        with pytest.warns(ConvergenceWarning, match="interrupt"):
-            model.fit(spread(X, pool), Y)
+    interrupt = kill_in(3, lambda: signal.raise_signal(signal.SIGINT))
+    with model.watching(interrupt), pytest.warns(ConvergenceWarning, match="interrupt"):
+        model.fit(spread(X, pool), Y)
     assert model.solutions_[0].stopped == "interrupt"
     assert model.certificate_.infeasibility < 1e-10
     assert_same_bits(one_process(), SVC().fit(spread(X, pool), Y))

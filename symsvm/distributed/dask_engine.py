@@ -20,6 +20,8 @@ __all__ = ["DaskEngine", "active_client"]
 
 # Seconds between two looks at a worker that has not answered yet.
 _POLL = 1.0
+# Looks that find the same heartbeat before a worker is silent.
+_LOOKS = 10
 # Seconds for the scheduler to answer, and for a worker that is asked whether it can be reached directly.
 _SCHEDULER, _REACH = 10.0, 3.0
 
@@ -60,7 +62,8 @@ class DaskEngine:
             )
         address, options = (client, {}) if isinstance(client, str) else (client.scheduler.address, _options(client))
         self.silence, self._number = silence, itertools.count()
-        self._heard: dict[str, tuple[float, float]] = {}  # the last heartbeat, and when it was noticed here
+        # The last heartbeat of each worker, when it was noticed here, and how often it was the last one since.
+        self._heard: dict[str, tuple[float, float, int]] = {}
         self._actors: set[Any] = set()
         # A client of its own: calls go to the workers directly, and the user's client stays as it is.
         self.client = distributed.Client(
@@ -79,9 +82,10 @@ class DaskEngine:
         now, found = time.monotonic(), {}
         for address, worker in sorted(self._identity()["workers"].items()):
             beat = worker["last_seen"]  # by the scheduler's clock
-            if self._heard.get(address, (None, 0.0))[0] != beat:
-                self._heard[address] = beat, now
-            if now - self._heard[address][1] <= self.silence:
+            last, noticed, looks = self._heard.get(address, (None, now, 0))
+            self._heard[address] = (beat, now, 0) if last != beat else (beat, noticed, looks + 1)
+            # This process, or the scheduler, may itself have been silent between two looks.
+            if now - self._heard[address][1] <= self.silence or self._heard[address][2] < _LOOKS:
                 found[address] = worker["nthreads"]
         return found
 
@@ -289,8 +293,10 @@ class _DaskReply:
                 answer = self._future.result(timeout=_POLL)
                 break
             except TimeoutError as error:
-                is_alive = self._engine.is_alive(self._worker)
-                if not is_alive or self._future.done():
+                if self._future.done():  # since then, or by a time limit of a connection
+                    if isinstance(self._future.exception(), TimeoutError):
+                        raise _lost(self._worker) from error
+                elif not self._engine.is_alive(self._worker):
                     self._future.cancel()
                     raise _lost(self._worker) from error
             except Exception as error:

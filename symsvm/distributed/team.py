@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "Team", "Traffic", "payload"]
 
+_LOG = logging.getLogger(__name__)
 # Seconds to wait for a worker to join where none is left, and between two looks.
 _PATIENCE, _POLL = 30.0, 0.5
 
@@ -165,7 +167,8 @@ class Team:
         for k in asked:
             try:
                 results[k] = replies[k].result()
-            except WorkerLostError:
+            except WorkerLostError as error:
+                _LOG.warning("part %d of %d: %s %s", k, len(self), error, error.__cause__ or "")
                 results[k] = self._persist(k, lambda k=k: self._ask(k, method, *(arguments[k] or ())))
             traffic.sent += payload(arguments[k])
             traffic.received += payload(results[k])
@@ -202,6 +205,7 @@ class Team:
                     self._actors[k].discard()
                 self.traffic.lost += 1
                 part = self._parts[k]
+                _LOG.warning("part %d of %d is loaded again by %s.", k, len(self), worker)
                 self._actors[k] = self._greeted(self.engine.spawn(worker, part.factory, *part.args).result())
                 if self.restore is not None:
                     self.restore(k, lambda method, *args: self._ask(k, method, *args))

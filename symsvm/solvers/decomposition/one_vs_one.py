@@ -124,9 +124,9 @@ def solve_pairs(
         return solve(program(signs, rows[k]), matrix.submatrix(rows[k]) if len(ends) > 2 else matrix)
 
     solutions: Any = map(solution, range(len(pairs)))
-    if (
-        begin_threads is not None and len(pairs) > 1 and not matrix.is_exact
-    ):  # small problems end before a thread begins
+    # Small problems end before a thread begins; where points live elsewhere, those who have them share the work.
+    is_apart = hasattr(matrix, "vectors")
+    if begin_threads is not None and len(pairs) > 1 and not (matrix.is_exact or is_apart):
         begin_threads()
         solutions = _at_once(solution, len(pairs))
     for (a, b), some, solved in zip(pairs, rows, solutions, strict=True):
