@@ -393,16 +393,34 @@ def override_jax(op_type: type) -> Callable:
 
 
 @functools.cache
-def jax_mode() -> Mode:
-    """Return PyTensor's mode JAX, with the conversions of `override_jax`."""
+def jax_mode(program: Callable[[FunctionGraph, Callable], Callable] | None = None) -> Mode:
+    """Return PyTensor's mode JAX, with the conversions of `override_jax`.
+
+    `program` compiles a function of JAX arrays, which it receives with its graph; None is `jax.jit`.
+    """
     from pytensor.compile.mode import Mode, get_mode
 
+    linker = _own_jax_linker()()
+    linker.program = program
+    return Mode(linker, get_mode("JAX").provided_optimizer)
+
+
+@functools.cache
+def _own_jax_linker() -> Any:
+    """The class of the linkers of `jax_mode`."""
+
     class OwnJAXLinker(find_private("JAXLinker")):
+        program: Callable | None = None
+
         def fgraph_convert(self, fgraph, *args, **kwargs):
+            self.graph = fgraph
             with converting_own_graph():
                 return super().fgraph_convert(fgraph, *args, **kwargs)
 
-    return Mode(OwnJAXLinker(), get_mode("JAX").provided_optimizer)
+        def jit_compile(self, function):
+            return super().jit_compile(function) if self.program is None else self.program(self.graph, function)
+
+    return OwnJAXLinker
 
 
 # PyTensor's graphs

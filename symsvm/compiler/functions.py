@@ -7,7 +7,7 @@ import importlib.util
 import math
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 import pytensor
@@ -36,15 +36,18 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
     from symsvm._lib.types import Graph
+    from symsvm.compiler.meshes import MeshMode
 
 __all__ = [
     "COMPILING",
     "MODES",
+    "NOTHING_TO_SPREAD",
     "Compiled",
     "add_jax_conversions",
     "function",
     "grad",
     "hoist",
+    "is_mesh_mode",
     "mode_key",
     "resolve_mode",
     "shape_error",
@@ -58,14 +61,21 @@ MODES = {
     "FAST_COMPILE": "PyTensor's Python virtual machine: hardly any compilation, slow steps",
 }
 
+NOTHING_TO_SPREAD = (
+    "mesh has nothing to spread: the graph has no product with a kernel matrix, a sum over pairs of rows of the data. "
+    "Leave mesh out."
+)
 
-def resolve_mode(mode: str | Mode | None = None) -> Mode:
+
+def resolve_mode(mode: str | Mode | None = None, mesh: Any = None) -> Mode:
     """Return the PyTensor mode with this name, or the mode itself.
 
     Parameters
     ----------
     mode : str, pytensor Mode or None
         One of `MODES`, in any case, or a mode. None is Numba.
+    mesh : jax.sharding.Mesh, optional
+        The devices to spread kernel matrices over; the mode must then be "JAX".
 
     Returns
     -------
@@ -77,6 +87,11 @@ def resolve_mode(mode: str | Mode | None = None) -> Mode:
     >>> resolve_mode("numba") is resolve_mode(None)
     True
     """
+    if mesh is not None:
+        if mode is None or mode_key(resolve_mode(mode)) != "JAX":
+            raise ValueError(f"mesh is for mode='JAX' only, and mode is {mode!r}: pass mode='JAX', or leave mesh out.")
+        resolve_mode("JAX")  # with its checks
+        return importlib.import_module("symsvm.compiler.meshes").mesh_mode(mesh)
     if isinstance(mode, Mode):
         return mode
     name = "NUMBA" if mode is None else str(mode).upper()
@@ -147,6 +162,7 @@ def function(
     mode: str | Mode | None = None,
     memory: float | None = None,
     trust_input: bool = False,
+    mesh: Any = None,
 ) -> Compiled:
     """Lift graphs and compile them into a function of `inputs`.
 
@@ -165,6 +181,8 @@ def function(
         The limit in bytes for an array that replaces a loop; see `lift`. None is `symsvm.compiler.lifting.MEMORY`.
     trust_input : bool
         Whether to skip the checks and conversions of arguments.
+    mesh : jax.sharding.Mesh, optional
+        The devices to spread the products with kernel matrices over, by rows; for mode "JAX".
 
     Returns
     -------
@@ -174,7 +192,7 @@ def function(
     single = not isinstance(outputs, (list, tuple))
     roots: Any = [outputs] if single else outputs
     graphs: Any = widen(roots)
-    mode = resolve_mode(mode)
+    mode = resolve_mode(mode, mesh)
     variables, numbers = leaves(graphs)
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
     own = [*inputs, *numbers, *shared]
@@ -184,6 +202,8 @@ def function(
             fresh = [v.type(name=v.name) for v in own]
             graphs = clone_replace(graphs, dict(zip(own, fresh, strict=True)))
             graphs = lift(graphs) if memory is None else lift(graphs, memory)
+            if is_mesh_mode(mode):
+                graphs = _spread(graphs, mode.mesh, must=mesh is not None)
             compiled = _compile(fresh, graphs, mode)
             compiled.trust_input = trust_input
             _COMPILED[key] = compiled, fork_safe_lock()
@@ -211,6 +231,20 @@ def shape_error(error: Exception, variables: Sequence[Any], shapes: Sequence[tup
     return ValueError(f"the shapes of the data do not fit one another: {', '.join(found)} ({reason}).")
 
 
+def _spread(graphs: Sequence[Any], mesh: Any, *, must: bool) -> list[Graph]:
+    """Return the graphs with their products with kernel matrices spread over a mesh; raise if there must be one."""
+    meshes = importlib.import_module("symsvm.compiler.meshes")
+    graphs = meshes.spread(graphs, mesh)
+    if must and not meshes.is_spread(graphs):
+        raise ValueError(NOTHING_TO_SPREAD)
+    return graphs
+
+
+def is_mesh_mode(mode: Mode) -> TypeGuard[MeshMode]:
+    """Return whether a mode compiles for a mesh of devices."""
+    return hasattr(mode, "mesh")
+
+
 def mode_key(mode: Mode) -> str | Mode:
     """Return what identifies a mode in a cache: its name if it is one of `MODES`, else the mode itself."""
     names = [name for name in MODES if mode is get_mode(name)]
@@ -223,12 +257,13 @@ def _compile(inputs, outputs, mode):
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
         # FAST_COMPILE looks for the BLAS of PyTensor's C backend, but does not use it.
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
-        if mode is get_mode("JAX") and config.floatX == "float32":
+        is_jax = mode is get_mode("JAX") or is_mesh_mode(mode)
+        if is_jax and config.floatX == "float32":
             raise ValueError(
                 "PyTensor's floatX is float32. JAX would then compute everything in float32 without a warning. "
                 "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
-        if mode is get_mode("JAX"):
+        if is_jax:
             _JAX["used"] = True
             _check_devices()
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
@@ -282,7 +317,7 @@ def _check_devices():
 
 
 # The modules that convert symsvm's Ops to JAX, which is loaded with the first of them.
-_JAX_CONVERSIONS = ["symsvm.compiler.ops.jax_dispatch"]
+_JAX_CONVERSIONS = ["symsvm.compiler.ops.jax_dispatch", "symsvm.compiler.ops.mesh_dispatch"]
 
 
 def add_jax_conversions(module: str) -> None:
