@@ -48,6 +48,7 @@ __all__ = [
     "numba_njit",
     "override_jax",
     "override_numba",
+    "own_jax_linker",
     "register_jax",
     "register_numba",
     "renew_lock",
@@ -394,31 +395,25 @@ def override_jax(op_type: type) -> Callable:
 
 @functools.cache
 def jax_mode(program: Callable[[FunctionGraph, Callable], Callable] | None = None) -> Mode:
-    """Return PyTensor's mode JAX, with the conversions of `override_jax`.
-
-    `program` compiles a function of JAX arrays, which it receives with its graph; None is `jax.jit`.
-    """
+    """Return PyTensor's mode JAX, with the conversions of `override_jax` and program(graph, function) for `jax.jit`."""
     from pytensor.compile.mode import Mode, get_mode
 
-    linker = _own_jax_linker()()
-    linker.program = program
-    return Mode(linker, get_mode("JAX").provided_optimizer)
+    class OwnJAXLinker(own_jax_linker()):
+        def jit_compile(self, function):
+            return super().jit_compile(function) if program is None else program(self.graph, function)
+
+    return Mode(OwnJAXLinker(), get_mode("JAX").provided_optimizer)
 
 
 @functools.cache
-def _own_jax_linker() -> Any:
+def own_jax_linker() -> Any:
     """The class of the linkers of `jax_mode`."""
 
     class OwnJAXLinker(find_private("JAXLinker")):
-        program: Callable | None = None
-
         def fgraph_convert(self, fgraph, *args, **kwargs):
             self.graph = fgraph
             with converting_own_graph():
                 return super().fgraph_convert(fgraph, *args, **kwargs)
-
-        def jit_compile(self, function):
-            return super().jit_compile(function) if self.program is None else self.program(self.graph, function)
 
     return OwnJAXLinker
 

@@ -7,7 +7,7 @@ import importlib.util
 import math
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pytensor
@@ -23,9 +23,10 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm._lib.code_cache import prepare_directories
-from symsvm._lib.compat import jax_mode, numba_mode
+from symsvm._lib.compat import jax_mode, numba_mode, own_jax_linker
 from symsvm._lib.forks import call_after_fork, fork_safe_lock, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
+from symsvm.compiler.meshes import is_mesh_mode, mesh_mode, spread
 from symsvm.compiler.ops.split_parts import replace_splits
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
@@ -36,18 +37,15 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
     from symsvm._lib.types import Graph
-    from symsvm.compiler.meshes import MeshMode
 
 __all__ = [
     "COMPILING",
     "MODES",
-    "NOTHING_TO_SPREAD",
     "Compiled",
     "add_jax_conversions",
     "function",
     "grad",
     "hoist",
-    "is_mesh_mode",
     "mode_key",
     "resolve_mode",
     "shape_error",
@@ -60,11 +58,6 @@ MODES = {
     "CVM": "PyTensor's C virtual machine (needs a C++ compiler)",
     "FAST_COMPILE": "PyTensor's Python virtual machine: hardly any compilation, slow steps",
 }
-
-NOTHING_TO_SPREAD = (
-    "mesh has nothing to spread: the graph has no product with a kernel matrix, a sum over pairs of rows of the data. "
-    "Leave mesh out."
-)
 
 
 def resolve_mode(mode: str | Mode | None = None, mesh: Any = None) -> Mode:
@@ -91,7 +84,7 @@ def resolve_mode(mode: str | Mode | None = None, mesh: Any = None) -> Mode:
         if mode is None or mode_key(resolve_mode(mode)) != "JAX":
             raise ValueError(f"mesh is for mode='JAX' only, and mode is {mode!r}: pass mode='JAX', or leave mesh out.")
         resolve_mode("JAX")  # with its checks
-        return importlib.import_module("symsvm.compiler.meshes").mesh_mode(mesh)
+        return mesh_mode(mesh)
     if isinstance(mode, Mode):
         return mode
     name = "NUMBA" if mode is None else str(mode).upper()
@@ -141,7 +134,7 @@ class Compiled:
         values = [*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared)]
         if not self.function.trust_input:
             values = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
-        if _JAX["lost"] and isinstance(self.function.maker.linker, type(jax_mode().linker)):
+        if _JAX["lost"] and isinstance(self.function.maker.linker, own_jax_linker()):
             _check_jax()
         with self._lock:
             results = self.function(*values)
@@ -203,7 +196,7 @@ def function(
             graphs = clone_replace(graphs, dict(zip(own, fresh, strict=True)))
             graphs = lift(graphs) if memory is None else lift(graphs, memory)
             if is_mesh_mode(mode):
-                graphs = _spread(graphs, mode.mesh, must=mesh is not None)
+                graphs = spread(graphs, mode.mesh, must=mesh is not None)
             compiled = _compile(fresh, graphs, mode)
             compiled.trust_input = trust_input
             _COMPILED[key] = compiled, fork_safe_lock()
@@ -229,20 +222,6 @@ def shape_error(error: Exception, variables: Sequence[Any], shapes: Sequence[tup
     found = [f"{v.name or 'an array'} {shape}" for v, shape in zip(variables, shapes, strict=True) if shape]
     reason = str(error).strip().partition("\n")[0].rstrip(".")
     return ValueError(f"the shapes of the data do not fit one another: {', '.join(found)} ({reason}).")
-
-
-def _spread(graphs: Sequence[Any], mesh: Any, *, must: bool) -> list[Graph]:
-    """Return the graphs with their products with kernel matrices spread over a mesh; raise if there must be one."""
-    meshes = importlib.import_module("symsvm.compiler.meshes")
-    graphs = meshes.spread(graphs, mesh)
-    if must and not meshes.is_spread(graphs):
-        raise ValueError(NOTHING_TO_SPREAD)
-    return graphs
-
-
-def is_mesh_mode(mode: Mode) -> TypeGuard[MeshMode]:
-    """Return whether a mode compiles for a mesh of devices."""
-    return hasattr(mode, "mesh")
 
 
 def mode_key(mode: Mode) -> str | Mode:

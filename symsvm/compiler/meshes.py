@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from pytensor.compile.mode import Mode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Graph
 
-__all__ = ["MeshMode", "check_mesh", "is_spread", "mesh_mode", "replicate", "spread"]
+__all__ = ["MeshMode", "check_mesh", "is_mesh_mode", "mesh_mode", "replicate", "spread"]
 
 
 def check_mesh(mesh: Any) -> Any:
@@ -103,6 +103,22 @@ class MeshMode(Mode):
         return len({device.process_index for device in self.mesh.devices.flat})
 
 
+def is_mesh_mode(mode: Mode) -> TypeGuard[MeshMode]:
+    """Return whether a mode compiles for a mesh of devices.
+
+    Parameters
+    ----------
+    mode : pytensor Mode
+        The mode.
+
+    Returns
+    -------
+    bool
+        True for a `MeshMode`.
+    """
+    return isinstance(mode, MeshMode)
+
+
 def replicate(values: Sequence[Any], mesh: Any) -> list:
     """Return arrays as JAX arrays that each device of a mesh holds whole.
 
@@ -166,23 +182,9 @@ def _owner_is(variable: Any, *ops: type) -> bool:
     return variable.owner is not None and isinstance(variable.owner.op, ops)
 
 
-def is_spread(graphs: Sequence[Variable]) -> bool:
-    """Whether a product with a kernel matrix in the graphs is spread over a mesh.
-
-    Parameters
-    ----------
-    graphs : sequence of graphs
-        The graphs, after `spread`.
-
-    Returns
-    -------
-    bool
-        True if one is.
-    """
-    return any(_owner_is(v, MeshPairs, MeshProduct) for v in ancestors(graphs))
-
-
-def spread(graphs: Sequence[Variable], mesh: Any, changing: Collection[Variable] | None = None) -> list[Graph]:
+def spread(
+    graphs: Sequence[Variable], mesh: Any, changing: Collection[Variable] | None = None, *, must: bool = False
+) -> list[Graph]:
     """Return differentiated graphs with each product with a kernel matrix spread by rows over a mesh.
 
     ::
@@ -198,6 +200,8 @@ def spread(graphs: Sequence[Variable], mesh: Any, changing: Collection[Variable]
         The mesh.
     changing : collection of graphs, optional
         The variables that change between evaluations; None stores no kernel matrix.
+    must : bool
+        Whether to raise if there is no such product.
 
     Returns
     -------
@@ -219,6 +223,11 @@ def spread(graphs: Sequence[Variable], mesh: Any, changing: Collection[Variable]
             result = MeshPairs(axes, n_devices, pairs)(*data, q)
         result = old.type.filter_variable(finish(result).astype(old.dtype))
         graph.replace(old, result, reason="spread", import_missing=True)
+    if must and not any(isinstance(node.op, (MeshPairs, MeshProduct)) for node in graph.apply_nodes):
+        raise ValueError(
+            "mesh has nothing to spread: the graph has no product with a kernel matrix, a sum over pairs of rows of "
+            "the data. Leave mesh out."
+        )
     return lower(graph.outputs)
 
 

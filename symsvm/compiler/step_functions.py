@@ -13,16 +13,14 @@ from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 
 from symsvm.compiler.functions import (
-    NOTHING_TO_SPREAD,
     function,
     hoist,
-    is_mesh_mode,
     mode_key,
     shape_error,
     value_and_grad,
 )
 from symsvm.compiler.lifting import largest_array, lift, lower, tile
-from symsvm.compiler.meshes import is_spread, replicate, spread
+from symsvm.compiler.meshes import is_mesh_mode, replicate, spread
 from symsvm.compiler.rewrites.products import tiled_gram
 from symsvm.graphs.dtypes import retype
 from symsvm.graphs.structure import signature
@@ -66,7 +64,7 @@ def split_step(
     On a mesh, kernel matrices that are stored, and products with others, are spread over its devices.
     """
     if is_mesh_mode(mode):
-        step = spread(step, mode.mesh, changing if stored else None)
+        step = spread(step, mode.mesh, changing if stored else None, must=True)
     constants, hoisted, rest = hoist(step, changing)
     if mode is get_mode("NUMBA"):  # the loops need less time and memory than PyTensor's code of the graph
         constants = [tiled_gram(v) for v in constants]
@@ -114,8 +112,6 @@ class StepFunctions:
         self.extras = [pt.tensor(f"state{i}", dtype=dtype, shape=shape) for i, shape in enumerate(shapes)]
         state, W, g = solver.step(self.objective, self.lam, *self.extras)
         self.step = lower(lift([*state, W, g], math.inf))
-        if is_mesh_mode(mode) and not is_spread(spread(self.step, mode.mesh)):
-            raise ValueError(NOTHING_TO_SPREAD)
         self._graphs = {"init": [first, *vectors], "project": [self.objective.project(self.lam)]}
         self._steps: dict[bool, tuple[Compiled, Compiled]] = {}
         self._fits: dict[tuple, bool] = {}

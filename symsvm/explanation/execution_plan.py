@@ -15,8 +15,9 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
 
-from symsvm.compiler.functions import is_mesh_mode, value_and_grad
+from symsvm.compiler.functions import value_and_grad
 from symsvm.compiler.lifting import MEMORY, largest_array, lift, lower
+from symsvm.compiler.meshes import is_mesh_mode
 from symsvm.compiler.ops import KernelGram, KernelMatvec, NotElementwise, factor
 from symsvm.compiler.rewrites.products import tiled_gram
 from symsvm.compiler.rewrites.reduce_to_sum import ScanBody, added_terms

@@ -15,8 +15,9 @@ from pytensor.graph.basic import Constant
 from symsvm._lib.interrupts import is_interrupt, restored_interrupts
 from symsvm._lib.validation import count, number
 from symsvm._lib.validation import dtype as _dtype
-from symsvm.compiler.functions import is_mesh_mode, resolve_mode, shape_error
+from symsvm.compiler.functions import resolve_mode, shape_error
 from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
+from symsvm.compiler.meshes import is_mesh_mode
 from symsvm.compiler.step_functions import step_functions
 from symsvm.evaluation.symmetry import SymmetryCheck
 from symsvm.graphs.structure import leaves
