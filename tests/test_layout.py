@@ -23,6 +23,7 @@ ORDER = (
     "compiler",
     "evaluation",
     "solvers",
+    "distributed",
     "implicit",
     "heads",
     "linear",

@@ -36,7 +36,7 @@ def refine(state: State, tol: float) -> None:
             return
         state.recompute_gradient()
         state.measure()
-        if state.violation <= p.rounding * float(np.abs(state.Kz).max() + np.abs(qp.p).max()):
+        if state.violation <= p.rounding * (state.vectors.largest_product() + float(np.abs(qp.p).max())):
             return
         free = _movable(state)
         if not _solve(state, free, tol):
@@ -56,19 +56,15 @@ def _cost(state: State, free: Array, rows: int) -> float:
 
 def _movable(state: State) -> Array:
     """The free variables, and those at a bound whose gradient has the wrong sign."""
-    from symsvm.solvers.decomposition.variable_loops import violators  # Numba is loaded when it is first needed
-
-    qp = state.qp
     ends = state.least, state.most, 1e-3 * state.violation
-    active = state.active.variables
-    free, rising, _, falling, _ = violators(state.F, state.z, qp.lower, qp.upper, qp.group, active, *ends)
+    free, rising, _, falling, _ = state.vectors.violators(*ends)
     return np.sort(np.concatenate([free, rising, falling]))
 
 
 def _solve(state: State, free: Array, tol: float) -> bool:
     """Take Newton's steps on some of the variables; return whether the point is better for them."""
     qp, p = state.qp, state.parameters
-    before = state.z.copy(), state.Kz.copy(), state.W, state.violation
+    before, W, violation = state.vectors.save(), state.W, state.violation
     points, support = qp.point[free], np.flatnonzero(state.z)
     A = np.empty((len(free), len(free)))
     state.matrix.block(points, points, A)
@@ -86,17 +82,19 @@ def _solve(state: State, free: Array, tol: float) -> bool:
         if np.abs(z - last).max() <= 1e-10 * np.abs(z).max() or _is_level(F + change, level, z, *bounds, *groups):
             break
     d = z - start
-    state.z[free] = z
+    state.vectors.move(free, z)
     state.add_product(free, d, exact=state.has_exact_products)
-    state.Kz[points] = Kz + change - qp.diagonal[free] * d
-    state.W = qp.value(state.Kz, state.z)
+    state.vectors.write_products(points, Kz + change - qp.diagonal[free] * d)
+    state.W = state.vectors.value()
     state.measure()
-    is_better = state.violation <= before[3] or (state.violation <= tol and state.W < before[2])
-    if is_better and qp.infeasibility(state.z) <= qp.rounding_error(state.z):
-        return True
-    state.z, state.Kz, state.W, _ = before
-    state.measure()
-    return False
+    is_better = state.violation <= violation or (state.violation <= tol and state.W < W)
+    is_better = is_better and qp.infeasibility(state.z) <= qp.rounding_error(state.z)
+    if not is_better:
+        state.vectors.restore(before)
+        state.W = W
+        state.measure()
+    state.vectors.forget(before)
+    return is_better
 
 
 def _is_level(F: Array, level: float, z: Array, lower: Array, upper: Array, group: Array, groups: int) -> bool:

@@ -15,8 +15,6 @@ __all__ = ["select"]
 
 def select(state: State) -> Array:
     """The next working set: all variables of a small problem, else free variables and violators, or a pair."""
-    from symsvm.solvers.decomposition.variable_loops import violators  # Numba is loaded when it is first needed
-
     qp, p = state.qp, state.parameters
     if state.is_whole:
         return np.arange(qp.n)
@@ -25,9 +23,9 @@ def select(state: State) -> Array:
     if _wants_all(state):
         return state.active.variables
     ends = state.least, state.most, p.candidate_part * state.violation
-    free, *sides = violators(state.F, state.z, qp.lower, qp.upper, qp.group, state.active.variables, *ends)
+    free, *sides = state.vectors.violators(*ends)
     if len(free) > p.max_free:
-        distance = np.abs(state.F[free] - state.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
+        distance = np.abs(state.vectors.gradient(free) - state.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
         free = _worst_and_random(free, distance, p.max_free, state.rng)
     chosen, join = [free], min(p.join, max(p.join_few, qp.m // p.join_points))
     for candidates, score in (sides[:2], sides[2:]):

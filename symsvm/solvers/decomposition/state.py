@@ -8,12 +8,12 @@ violation. The methods are the transitions of the algorithm; the module `algorit
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from symsvm.solvers.decomposition.limited_product import add_product_until
 from symsvm.solvers.decomposition.selection import select
+from symsvm.solvers.decomposition.vectors import own_vectors
 from symsvm.solvers.decomposition.working_set import WorkingSet
 from symsvm.solvers.solution import Info
 
@@ -56,44 +56,12 @@ class Check(enum.Enum):
     RECOMPUTED = "K z was recomputed in float64: measure again"
 
 
-class ActiveSet:
-    """The variables that take part, and their points. The others are shrunk: dropped, safely at a bound."""
-
-    def __init__(self, qp: QuadraticProgram):
-        self._qp = qp
-        self.reset()
-
-    def reset(self) -> None:
-        """Let all variables take part."""
-        self.variables, self.points = np.arange(self._qp.n), np.arange(self._qp.m)
-        self.dropped = []  # (points, z when they were dropped)
-        self.n_bounded = 0  # dropped variables at a bound other than 0
-
-    @property
-    def is_shrunk(self) -> bool:
-        """Whether variables were dropped."""
-        return len(self.variables) < self._qp.n
-
-    def drop(self, stay: Array, dropped: Array, n_bounded: int, z: Array) -> None:
-        """Let only the variables `stay` take part."""
-        qp, before = self._qp, self.points
-        self.variables = stay
-        self.n_bounded += n_bounded
-        if qp.n == qp.m:
-            self.points, points = stay, dropped
-        else:
-            self.points = np.unique(qp.point[stay])
-            points = np.setdiff1d(before, self.points, assume_unique=True)
-        self.dropped.append((points, z.copy()))
-
-
 class _Best(NamedTuple):
     """The best point that float64 has measured."""
 
     W: float
     violation: float
-    z: Array
-    Kz: Array
+    saved: Any
 
 
 class State:
@@ -107,6 +75,7 @@ class State:
     n_iter, steps : outer iterations, and steps of SMO in all of them.
     size : the largest |K_ii| of all members that a working set has had.
     is_late : whether the first product took more time than there was, so that Kz is an estimate.
+    vectors : z, K z, F and the active set, in memory or where the points are.
     active, working, precision : the active set, the working set, the types that are computed in.
     F : the gradient (K + D) z + p, up to date for the active variables after `measure`.
     least, most, middle : for each equality the least F that may rise, the greatest that may fall, and their middle.
@@ -129,8 +98,9 @@ class State:
         self.is_whole = qp.n <= parameters.whole and pairs is None
         self.rng = np.random.default_rng(seed)
         self._entries_before = matrix.entries
+        self.vectors = own_vectors(qp, matrix)
         self.z = qp.start(start)
-        self.active = ActiveSet(qp)
+        self._at_drop: list[Array] = []  # z at each time that variables were dropped
         reused = None if reuse is None else reuse.take(qp, matrix, parameters)
         self.precision = FLOAT64 if matrix.is_exact or self._needs_float64() else FLOAT32
         if reused is not None:
@@ -138,7 +108,6 @@ class State:
             self.precision = self.precision._replace(matrix=str(reused.K.dtype))
         else:
             self.working = WorkingSet(qp, matrix, self.precision.matrix, parameters)
-        self.Kz, self.F = np.zeros(qp.m), np.zeros(qp.n)
         self.is_exact, self.is_refined, self.n_iter, self.steps = True, False, 0, 0
         self.aim = parameters.aim_whole if self.is_whole else parameters.aim
         self._last_exact = self._last_shrunk = np.inf  # violations at the last exact measure and at the last shrinking
@@ -159,17 +128,37 @@ class State:
         self.matrix.block(some, some, K)
         return bool(qp.diagonal[unbounded].min() < 1e-5 * np.abs(np.diagonal(K)).max())
 
+    @property
+    def z(self) -> Array:
+        """The point."""
+        return self.vectors.z
+
+    @z.setter
+    def z(self, z: Array) -> None:
+        self.vectors.put(z)
+
+    @property
+    def Kz(self) -> Array:
+        """K z."""
+        return self.vectors.Kz
+
+    @property
+    def F(self) -> Array:
+        """The gradient."""
+        return self.vectors.F
+
+    @property
+    def active(self) -> Any:
+        """The active set."""
+        return self.vectors.active
+
     # ---- optimality
 
     def measure(self) -> None:
         """Compute F, its extremes for each equality, and the violation, over the active variables."""
-        from symsvm.solvers.decomposition.variable_loops import survey  # Numba is loaded when it is first needed
-
-        qp, has_equality = self.qp, len(self.qp.total) > 0
-        ends = self.least, self.most, self.middle = np.empty((3, max(1, len(qp.total))))
-        bounds = qp.lower, qp.upper, qp.diagonal, qp.p, qp.group
-        found = survey(self.Kz, self.z, *bounds, self.active.variables, has_equality, self.F, *ends)
-        self.n_free, self.n_bounded, self.violation = found
+        has_equality = len(self.qp.total) > 0
+        self.n_free, self.n_bounded, self.violation, *ends = self.vectors.survey()
+        self.least, self.most, self.middle = ends
         self.b = -self.middle if has_equality else np.zeros(0)
 
     def is_feasible(self) -> bool:
@@ -210,20 +199,18 @@ class State:
         """Whether the error of K z is as large as the violation that it is to measure; sampled from time to time."""
         self._unchecked += 1
         interval = 1 if self.is_whole else self.parameters.check_interval
-        if self.is_exact or not len(self.active.variables) or self._unchecked < interval:
+        if self.is_exact or not self.active.n_variables or self._unchecked < interval:
             return False
         self._unchecked = 0
         return 6 * self.gradient_error() > self.violation
 
     def gradient_error(self) -> float:
         """The largest error of K z in a sample of the active points, with those of the largest |F + b|."""
-        qp, active = self.qp, self.active
-        F = np.abs(self.F[active.variables] + (self.b[qp.group[active.variables]] if len(self.b) else 0.0))
-        support = np.flatnonzero(self.z)
+        support, n_points = np.flatnonzero(self.z), self.active.n_points
         affordable = self.parameters.spot_cost / self.matrix.width / max(1, len(support))
-        size = min(len(active.points), int(np.clip(affordable, 16, 64)))
-        sample = self.rng.choice(active.points, size, replace=False)
-        worst = qp.point[active.variables[np.argpartition(-F, size - 1)[:size]]]
+        size = min(n_points, int(np.clip(affordable, 16, 64)))
+        sample = self.vectors.active_points(self.rng.choice(n_points, size, replace=False))
+        worst = self.vectors.worst_points(self.b, size)
         some = np.unique(np.concatenate([sample, worst]))
         beta, points = self.by_point(support, self.z[support])
         exact, K = np.zeros(len(some)), np.empty((min(len(points), _SAMPLED), len(some)))
@@ -231,7 +218,7 @@ class State:
             rows = points[low : low + _SAMPLED]
             self.matrix.block(rows, some, K[: len(rows)])
             exact += beta[low : low + _SAMPLED] @ K[: len(rows)]
-        return float(np.max(np.abs(exact - self.Kz[some])))
+        return float(np.max(np.abs(exact - self.vectors.products(some))))
 
     # ---- transitions
 
@@ -242,35 +229,31 @@ class State:
         """
         if not self.is_feasible():
             self.z = self.qp.start(self.z)
-        self.active.reset()
-        self.Kz[:] = 0
-        self.is_exact = True
         support = np.flatnonzero(self.z)
-        if len(support):
-            d, points = self.by_point(support, self.z[support])
-            self.is_late = not add_product_until(self.matrix, d, points, self.Kz, deadline)
+        d, points = self.by_point(support, self.z[support])
+        self._at_drop = []
+        self.is_late = not self.vectors.recompute(d, points, deadline)
         self.is_exact = self.is_fresh = not self.is_late
-        self.W = self.qp.value(self.Kz, self.z)
+        self.W = self.vectors.value()
 
     def reconstruct_gradient(self) -> None:
         """Make all variables active: add to K z of the dropped points what they have missed."""
-        for points, z in self.active.dropped:
+        exact = self.has_exact_products
+        for time, z in enumerate(self._at_drop):
             changed = np.flatnonzero(self.z != z)
-            self.add_product(changed, (self.z - z)[changed], exact=self.has_exact_products, rows=points)
-        self.active.reset()
+            if len(changed):
+                self._note_product(exact)
+                self.vectors.add_to_dropped(time, *self.by_point(changed, (self.z - z)[changed]), exact=exact)
+        self._at_drop = []
+        self.vectors.activate()
 
     def shrink(self) -> None:
         """Drop the variables that are safely at a bound, each time the violation has halved."""
         if self.is_whole or self.is_exact or self.violation > self._last_shrunk / 2:
             return
-        from symsvm.solvers.decomposition.variable_loops import part_shrinkable
-
         self._last_shrunk = self.violation
-        qp = self.qp
-        ends = self.least, self.most, self.parameters.shrink_margin * self.violation
-        bounds = qp.lower, qp.upper, qp.group
-        stay, dropped, bounded = part_shrinkable(self.F, self.z, *bounds, self.active.variables, *ends)
-        self.active.drop(stay, dropped, bounded, self.z)
+        self.vectors.shrink(self.least, self.most, self.parameters.shrink_margin * self.violation)
+        self._at_drop.append(self.z.copy())
 
     def solve_working_set(self, tol: float, deadline: float = np.inf) -> bool:
         """Select a working set, solve for it until the deadline at most, update K z; return whether z changed."""
@@ -287,21 +270,23 @@ class State:
             eps = max(self.aim * tol, eps)
         # F of free variables is near the middle: relative to it, float32 has the digits that count.
         middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
-        new, change, steps = self.working.solve(self.F - middle, self.z, eps, deadline)
+        F = self.vectors.relative_gradient(W, middle)
+        new, change, steps = self.working.solve(F, self.z, eps, deadline)
         self.steps += steps
         moved = np.flatnonzero(new != self.z[W])
         changed = W[moved]
-        d, F = new[moved] - self.z[changed], self.F[changed]
-        self.z[W] = new
+        d, F = new[moved] - self.z[changed], self.vectors.gradient(changed)
+        self.vectors.move(W, new)
         self._add_working_product(moved, d, change)
         # W is quadratic: it changes by d times the mean of its gradients before and after.
         qp = self.qp
-        after = self.Kz[qp.point[changed]] + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
+        after = self.vectors.products(qp.point[changed]) + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
         self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
 
     def _choose_members(self, wanted: Array) -> None:
         """Let the working set have these members, in float64 where their values overflow float32."""
+        self.vectors.hold(self.qp.point[wanted])
         self.working.choose(wanted)
         self.size = max(self.size, float(np.abs(self.working.diagonal).max(initial=0.0)))
         if not self.working.is_finite() and self.working.K.dtype == "float32":
@@ -336,14 +321,14 @@ class State:
         if not self.is_feasible():
             self.recompute_gradient()
             self.measure()
-        eps = np.finfo("float64").eps
-        rounding = eps * float(np.abs(self.z) @ (np.abs(self.F) + np.abs(self.qp.p)))
+        eps, rounding = np.finfo("float64").eps, self.vectors.rounding()
         is_slow, self._last_exact = self.violation > self._last_exact / 2, self.violation
         best = self._best
         if best is not None:
             if self.W > best.W + 8 * rounding and self.raise_precision():  # undo what float32 made worse
                 self.raise_precision()
-                self.z, self.Kz, self.W = best.z.copy(), best.Kz.copy(), best.W
+                self.W = best.W
+                self.vectors.restore(best.saved)
                 self.measure()
                 return True
             sizes = eps * float(np.abs(self.working.diagonal).max(initial=0.0))
@@ -354,17 +339,20 @@ class State:
             patience = p.patience if self.n_free <= p.max_free else p.patience_partial
             if self._idle >= patience and not self.raise_precision():
                 if best.W < self.W:
-                    self.z, self.Kz, self.W = best.z, best.Kz, best.W
+                    self.W = best.W
+                    self.vectors.restore(best.saved)
                 return False
         if best is None or self._idle == 0:
-            self._best = _Best(self.W, self.violation, self.z.copy(), self.Kz.copy())
+            if best is not None:
+                self.vectors.forget(best.saved)
+            self._best = _Best(self.W, self.violation, self.vectors.save())
         if is_slow:
             self.raise_precision()
         return True
 
     def is_finite(self) -> bool:
         """Whether W and K z are finite."""
-        return bool(np.isfinite(self.W) and np.isfinite(self.Kz.sum()))
+        return bool(np.isfinite(self.W) and self.vectors.is_finite())
 
     def restore_best(self) -> bool:
         """Return from a point that is not finite to the best one, in a higher precision; False if there is none."""
@@ -372,9 +360,9 @@ class State:
             self.z = self.qp.start()
             self.recompute_gradient()
         else:
-            self.W, _, z, Kz = self._best
-            self.z, self.Kz, self.is_exact = z.copy(), Kz.copy(), True
-            self.active.reset()
+            self.W, self.is_exact, self._at_drop = self._best.W, True, []
+            self.vectors.restore(self._best.saved)
+            self.vectors.activate()
         self.measure()
         return self.raise_precision()
 
@@ -382,7 +370,8 @@ class State:
         """End at the best point that float64 has measured, should the last one be worse."""
         self.recompute_gradient()
         if self._best is not None and self._best.W < self.W:
-            self.W, _, self.z, self.Kz = self._best
+            self.W = self._best.W
+            self.vectors.restore(self._best.saved)
 
     # ---- products
 
@@ -393,21 +382,16 @@ class State:
         points, where = np.unique(self.qp.point[variables], return_inverse=True)
         return np.bincount(where, weights=d, minlength=len(points)), points
 
-    def add_product(self, variables: Array, d: Array, *, exact: bool = False, rows: Array | None = None) -> None:
-        """G += K[:, variables] d, for the active points, or those asked for."""
-        if not len(variables):
-            return
-        d, points = self.by_point(variables, d)
+    def add_product(self, variables: Array, d: Array, *, exact: bool = False) -> None:
+        """G += K[:, variables] d, for the active points."""
+        if len(variables):
+            self._note_product(exact)
+            self.vectors.add(*self.by_point(variables, d), exact=exact)
+
+    def _note_product(self, exact: bool) -> None:
+        """Note that another product is added to K z."""
         self.is_exact &= exact
         self.is_fresh = False
-        if rows is None and self.active.is_shrunk:
-            rows = self.active.points
-        if rows is None:
-            self.matrix.product(d, None, points, self.Kz, exact=exact)
-        elif len(rows):
-            part = self.Kz[rows]
-            self.matrix.product(d, rows, points, part, exact=exact)
-            self.Kz[rows] = part
 
     def _add_working_product(self, moved: Array, d: Array, change: Array) -> None:
         """G += K[:, W] d: for the members W of the working set the product is known from the subproblem."""
@@ -417,21 +401,11 @@ class State:
             self.add_product(W[moved], d, exact=exact)
             return
         change[moved] -= qp.diagonal[W[moved]] * d
-        others = np.zeros(qp.m, dtype=bool)
-        others[self.active.points] = True
-        others[qp.point[W]] = False
-        self.add_product(W[moved], d, exact=exact, rows=np.flatnonzero(others))
-        self.Kz[qp.point[W]] += change  # once for a point, though two of its variables may be members
-        self.is_exact &= exact
-        self.is_fresh = False
+        self._note_product(exact)
+        self.vectors.add_outside(*self.by_point(W[moved], d), qp.point[W], change, exact=exact)
 
     def info(self, seconds: float) -> Info:
         """The diagnostics of an iteration; the gap is over the active variables."""
-        from symsvm.solvers.decomposition.variable_loops import gap
-
-        qp = self.qp
-        bounds = qp.lower, qp.upper, qp.diagonal, qp.group
-        distance = gap(self.F, self.z, *bounds, self.b, self.active.variables)
-        rows = (self.matrix.entries - self._entries_before) / qp.m
+        rows = (self.matrix.entries - self._entries_before) / self.qp.m
         bounded = self.n_bounded + self.active.n_bounded
-        return Info(self.n_iter, seconds, self.W, self.violation, distance, self.n_free, bounded, rows)
+        return Info(self.n_iter, seconds, self.W, self.violation, self.vectors.gap(self.b), self.n_free, bounded, rows)
