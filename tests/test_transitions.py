@@ -123,7 +123,9 @@ def test_a_check_sees_through_errors_of_the_products():
     iterate(state, 30)
     assert state.violation <= 1e-3
     assert state.check(1e-3) is Check.WITHIN
-    state.vectors.Kz += 0.01 * np.random.default_rng(1).normal(size=len(state.Kz))  # errors that the violation does not show
+    state.vectors.Kz += 0.01 * np.random.default_rng(1).normal(
+        size=len(state.Kz)
+    )  # errors that the violation does not show
     state.is_exact, state.violation = False, 0.0
     assert state.check(1e-3) is Check.RECOMPUTED
     assert state.is_exact

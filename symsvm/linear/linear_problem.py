@@ -37,6 +37,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from symsvm._lib.code_cache import njit
+from symsvm.linear.interior_variables import InteriorVariables
+from symsvm.linear.newton_points import NewtonPoints, loss_derivatives
 from symsvm.linear.rows import LOOP, Rows, inner
 from symsvm.objectives.certificate import Certificate, rounding_error
 
@@ -45,25 +47,10 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array
 
-__all__ = ["LOSSES", "LinearProblem", "Loss", "Measure", "loss_derivatives"]
+__all__ = ["LOSSES", "LinearProblem", "Loss", "Measure"]
 
 Loss: TypeAlias = Literal["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
-
-
-@njit(**LOOP)
-def loss_derivatives(r, z, psi, D, lower, upper, epsilon):
-    """Set z_i = argmax h_i = L'(r_i) and psi_i = L''(r_i), and return sum L; for the squared losses."""
-    total = 0.0
-    for i in range(len(r)):
-        z[i] = psi[i] = 0.0
-        if lower[i] < upper[i]:
-            x = r[i] - epsilon if r[i] > epsilon else (r[i] + epsilon if r[i] < -epsilon else 0.0)
-            best = min(max(x / D[i], lower[i]), upper[i])
-            if best != 0:
-                z[i], psi[i] = best, 1 / D[i]
-                total += 0.5 * best * x
-    return total
 
 
 @njit(**LOOP)
@@ -210,6 +197,32 @@ class LinearProblem:
         return float(self.C @ (residuals**2 if self.squared else residuals))
 
     @property
+    def rarer_share(self) -> float:
+        """The share of the rarer label; 1 for targets, and where there is one label only."""
+        share = min(1.0, np.mean(self.t > 0), np.mean(self.t < 0)) if self.classifies else 1.0
+        return float(share) or 1.0
+
+    def newton_points(self) -> NewtonPoints:
+        """Return what Newton's method asks of the points.
+
+        Returns
+        -------
+        NewtonPoints
+            The points.
+        """
+        return NewtonPoints(self)
+
+    def interior_variables(self) -> InteriorVariables:
+        """Return what the interior-point method asks of the points.
+
+        Returns
+        -------
+        InteriorVariables
+            The variables.
+        """
+        return InteriorVariables(self)
+
+    @property
     def loss_parameters(self) -> tuple[Array, Array, Array, float]:
         """D, lower, upper and epsilon, as the compiled loops take them."""
         return self.D, self.lower, self.upper, self.epsilon
@@ -245,6 +258,21 @@ class LinearProblem:
         # Not more - excess: where nearly all variables have one sign, that difference is nothing but rounding.
         more, less = float(z[sign * z > 0].sum()), float(z[sign * z < 0].sum())
         return np.where(sign * z > 0, z * (-less / more), z)
+
+    def combination(self, z: Array) -> Array:
+        """Return v = (X'z, s sum z) of the balanced z.
+
+        Parameters
+        ----------
+        z : ndarray
+            A vector within its bounds.
+
+        Returns
+        -------
+        ndarray
+            The vector (d + 1,).
+        """
+        return self.rows.transposed(self.balance(z))
 
     def slack(self, z: Array) -> float:
         """Return the infeasibility of z that rounding explains: that of sum z = 0 for a free intercept.

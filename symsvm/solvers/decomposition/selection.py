@@ -25,7 +25,9 @@ def select(state: State) -> Array:
     ends = state.least, state.most, p.candidate_part * state.violation
     free, *sides = state.vectors.violators(*ends)
     if len(free) > p.max_free:
-        distance = np.abs(state.vectors.gradient(free) - state.middle[np.maximum(qp.group[free], 0)])  # the same for both ends
+        distance = np.abs(
+            state.vectors.gradient(free) - state.middle[np.maximum(qp.group[free], 0)]
+        )  # the same for both ends
         free = _worst_and_random(free, distance, p.max_free, state.rng)
     chosen, join = [free], min(p.join, max(p.join_few, qp.m // p.join_points))
     for candidates, score in (sides[:2], sides[2:]):
