@@ -13,8 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import count, number
+from symsvm.distributed.partitions import is_collection, map_rows
 from symsvm.estimators.base import changes_model, sample_weights
 from symsvm.estimators.calibration import CalibratedClassifier
+from symsvm.estimators.linear_collections import fit_classes
 from symsvm.estimators.linear_estimator import LinearEstimator
 from symsvm.estimators.multiclass import class_weights, encode_classes, votes
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
@@ -167,6 +169,14 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         """
         vars(self).pop("streams_", None)
         vars(self).pop("n_samples_fit_", None)
+        if is_collection(X):
+            start = self._take_start()
+            self._begin_fit()
+            self.classes_, self.n_samples_fit_, solutions = fit_classes(self, X, y, sample_weight, start)
+            self.coef_ = np.stack([solution.w for solution in solutions])
+            self.intercept_ = np.array([solution.intercept for solution in solutions], dtype="float64")
+            self._store(solutions)
+            return self
         points, names = self.check_points(X, y)
         self.classes_, used, labels, _, weights = encode_classes(names, sample_weight, self.class_weight)
         used_points = points[used] if len(used) < len(names) else points
@@ -312,6 +322,9 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
             One value for two classes, else one for each class; for pairs of classes, votes.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            k = len(self.classes_)
+            return map_rows(X, self, "decision_function", self.coef_.dtype, None if k == 2 else k)
         return self.decision_values(self.check_points(X, reset=False))
 
     def decision_values(self, X: Any) -> Array:
@@ -346,6 +359,8 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
             The classes.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            return map_rows(X, self, "predict", self.classes_.dtype)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         values = self.decision_values(self.check_points(X, reset=False))

@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm._lib.blas import row_products
 from symsvm._lib.validation import number, refuse_masked
-from symsvm.estimators.base import BaseSVM, changes_model, sample_weights
+from symsvm.distributed.partitions import is_collection, map_rows
+from symsvm.estimators.base import BaseSVM, FitMonitor, changes_model, sample_weights
+from symsvm.estimators.linear_collections import fit_targets
 from symsvm.linear import Rows, solve_linear
 
 if TYPE_CHECKING:
@@ -57,6 +59,11 @@ class LinearEstimator(BaseSVM):
     def start_from(self, solutions: list) -> None:
         """Start the next fit at the solutions of another one, `solutions_`, whatever `warm_start` is."""
         self._start = solutions
+
+    @property
+    def monitor(self) -> FitMonitor:
+        """The monitor of the fit that is under way."""
+        return self._monitor
 
     def _take_start(self):
         """The solutions to start a fit at, or None."""
@@ -211,6 +218,13 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self
             The fitted estimator.
         """
+        if is_collection(X):
+            start = self._take_start()
+            self._begin_fit()
+            solution = fit_targets(self, X, y, sample_weight, start)
+            self.coef_, self.intercept_ = solution.w, np.array([solution.intercept], dtype="float64")
+            self._store([solution])
+            return self
         points, targets = self.check_points(X, y, y_numeric=True)
         weights = sample_weights(sample_weight, len(targets))
         used = np.flatnonzero(weights)
@@ -242,6 +256,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
             The predictions.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            return map_rows(X, self, "predict", self.coef_.dtype)
         Z = self.check_points(X, reset=False)
         points, w, b = self._in_one_type(Z)
         return row_products(points, w) + b[0]

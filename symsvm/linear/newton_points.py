@@ -4,6 +4,7 @@
 in memory. With f = [X s] u, r = t - f and the losses L::
 
     evaluate(u)    sum L and [X s]'z, z = L'(r); r, z and psi = L''(r) are kept for the methods below
+    snapshot()     z and f, or what stands for them
     normal()       [X s]' Psi [X s]
     curvature()    its diagonal
     multiply(p)    its product with p
@@ -118,6 +119,16 @@ class NewtonPoints:
         self._r = self._t - self.f
         loss = loss_derivatives(self._r, self.z, self._psi, *self._loss)
         return loss, self._rows.transposed(self.z)
+
+    def snapshot(self) -> tuple[Array, Array]:
+        """Return z and f at the last u.
+
+        Returns
+        -------
+        tuple of ndarray
+            The vectors (n,).
+        """
+        return self.z.copy(), self.f
 
     def normal(self) -> Array:
         """Return [X s]' Psi [X s].

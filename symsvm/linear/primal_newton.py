@@ -118,7 +118,7 @@ def primal_newton(
         P = loss + 0.5 * inner(reg, u**2)
         g = reg * u - v
         norm = np.sqrt(inner(g, g))
-        yield done, u.copy(), points.z.copy(), points.f, norm <= tol * problem.rarer_share * first
+        yield done, u.copy(), *points.snapshot(), norm <= tol * problem.rarer_share * first
         idle = idle + 1 if not P < least else 0
         least = min(P, least)
         if norm == 0 or idle >= NEWTON_IDLE:

@@ -35,7 +35,8 @@ from symsvm._lib.validation import choice, count, number
 from symsvm.linear.coordinate_descent import coordinate_descent, multiplier_descent
 from symsvm.linear.interior_point import MAX_INTERIOR, interior_point, refine_active_set
 from symsvm.linear.l1_penalty import column_descent, proximal_newton, working_sets
-from symsvm.linear.linear_problem import LOSSES, LinearProblem, Loss, Measure
+from symsvm.linear.linear_problem import LOSSES, LinearProblem, Loss
+from symsvm.linear.measure import Measure
 from symsvm.linear.primal_newton import MAX_FORMED, primal_newton
 from symsvm.linear.rows import Rows
 from symsvm.solvers.convergence import warn_not_converged
