@@ -1,0 +1,235 @@
+"""Linear machines over partitions: the optimum of one process, the same bits whoever holds them, also after a loss."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import symsvm
+from symsvm import LinearSVC, LinearSVR
+from symsvm.distributed import Team, WorkerLostError
+from symsvm.distributed.team import Part
+from symsvm.linear import solve_linear
+from symsvm.linear.linear_problem import LOSSES
+from symsvm.linear.partition import LinearPartition
+from symsvm.linear.partitioned_problem import PartitionedPoints, PartitionedProblem
+from symsvm.linear.solve_partitioned import solve_partitioned
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(240, 5)) * (RNG.random((240, 5)) < 0.7)
+SCORE = X[:, 0] - X[:, -1] + RNG.normal(size=240)
+Y, TARGETS = np.where(SCORE > 0.3, 1.0, -1.0), 2 * SCORE + 1
+KINDS = np.digitize(SCORE, [-0.5, 0.7])
+WEIGHTS = RNG.integers(0, 3, 240).astype(float)
+CUTS = (0, 60, 60, 130, 131, 240)  # one block is empty, one has a single point
+INTERCEPTS = {"penalised": {}, "free": {"penalize_intercept": False}, "none": {"intercept": False}}
+
+
+class OneProcess:
+    """An engine whose objects are here; after some calls a worker with its objects is lost."""
+
+    def __init__(self, names, lose_after=None):
+        self.names, self.calls, self.lose_after, self.made = list(names), itertools.count(1), lose_after, 0
+
+    def workers(self):
+        return dict.fromkeys(self.names, 1)
+
+    def spawn(self, worker, factory, *args):
+        self.made += 1
+        return _Now(lambda: _Actor(self, worker, factory(*args)))
+
+    def lose(self, worker):
+        if len(self.names) > 1 and worker in self.names:
+            self.names.remove(worker)
+
+    def close(self):
+        pass
+
+
+class _Now:
+    def __init__(self, result):
+        self.result = result
+
+
+class _Actor:
+    def __init__(self, engine, worker, held):
+        self._engine, self.worker, self._held = engine, worker, held
+
+    def call(self, method, *args):
+        if next(self._engine.calls) == self._engine.lose_after:
+            self._engine.lose(self.worker)
+        if self.worker not in self._engine.names:
+            return _Now(self._raise)
+        result = getattr(self._held, method)(*args)
+        return _Now(lambda: result)
+
+    def ready(self):
+        from symsvm.distributed.host import software
+
+        return _Now(software)
+
+    def discard(self):
+        pass
+
+    def _raise(self):
+        raise WorkerLostError("the worker was lost.")
+
+
+def solve(engine, points, y, loss, kind, tol=1e-7, weights=WEIGHTS):
+    """Solve over the blocks of `CUTS`, one part for each."""
+    blocks = [(points[a:b], y[a:b], weights[a:b]) for a, b in itertools.pairwise(CUTS)]
+    s = 0.0 if kind == "none" else 1.0
+    parts = [Part(LinearPartition, ([block], s, loss.endswith("hinge"), "a block")) for block in blocks]
+    team = Team(engine, parts)
+    labels = loss.endswith("hinge")
+    sides = (np.array([-1.0, 1.0]),) * 2 if labels else (None, None)
+    problem = PartitionedProblem(
+        PartitionedPoints(team),
+        *sides,
+        np.full(2, 0.5),
+        s=s,
+        loss=loss,
+        epsilon=0.0 if labels else 0.1,
+        free=kind == "free",
+    )
+    return solve_partitioned(problem, tol=tol)
+
+
+def bits(solution):
+    return solution.w.tobytes(), solution.b, solution.n_iter, repr(solution.certificate)
+
+
+@pytest.mark.parametrize("kind", INTERCEPTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_optimum_is_that_of_one_process_whoever_holds_the_points(loss, kind):
+    y = Y if loss.endswith("hinge") else TARGETS
+    one = solve(OneProcess(["a"]), X, y, loss, kind)
+    assert one.certificate.status == "optimal"
+    assert bits(solve(OneProcess("abc"), X, y, loss, kind)) == bits(one)
+    used = WEIGHTS > 0
+    epsilon = 0.0 if loss.endswith("hinge") else 0.1
+    alone = solve_linear(
+        X[used], y[used], 0.5 * WEIGHTS[used], loss=loss, epsilon=epsilon, tol=1e-9, **INTERCEPTS[kind]
+    )
+    np.testing.assert_allclose(one.w, alone.w, atol=1e-5)
+    np.testing.assert_allclose(one.intercept, alone.intercept, atol=1e-5)
+    assert one.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-6)
+    assert one.certificate.gap <= 1e-7 * one.certificate.primal
+    for name in ("primal", "dual", "gap", "violation"):  # of these weights and the dual vector of one process
+        assert np.isfinite(getattr(one.certificate, name))
+
+
+@pytest.mark.parametrize(("loss", "kind"), [("hinge", "free"), ("squared_hinge", "penalised")])
+def test_a_lost_worker_changes_no_bit(loss, kind):
+    whole = OneProcess("ab")
+    expected = bits(solve(whole, X, Y, loss, kind))
+    n_calls = next(whole.calls)
+    for lose_after in RNG.integers(1, n_calls, 6):
+        engine = OneProcess("ab", lose_after)
+        assert bits(solve(engine, X, Y, loss, kind)) == expected
+        assert len(engine.names) == 1
+        assert engine.made > len(CUTS) - 1
+
+
+def test_many_features_take_conjugate_gradients():
+    points = sparse.random(240, 700, 0.02, "csr", random_state=0) + sparse.csr_matrix(
+        (X[:, 0], (np.arange(240), np.zeros(240, int))), shape=(240, 700)
+    )
+    found = solve(OneProcess("ab"), points, Y, "squared_hinge", "penalised")
+    alone = solve_linear(points, Y, 0.5 * WEIGHTS, loss="squared_hinge", tol=1e-9)
+    assert found.certificate.status == "optimal"
+    np.testing.assert_allclose(found.w, alone.w, atol=1e-5)
+
+
+# ---- collections of Dask
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": None,
+        "host": "127.0.0.1",
+        "protocol": "tcp://",
+    }
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def chunked(values, size=70):
+    import dask.array as da
+
+    return da.from_array(values, chunks=(size, *values.shape[1:]))
+
+
+def test_classifiers_take_collections(client):
+    points = chunked(X)
+    csr = points.map_blocks(sparse.csr_matrix)
+    for y, options in (
+        (Y > 0, {"loss": "hinge"}),
+        (KINDS, {"class_weight": "balanced"}),
+        (KINDS, {"multi_class": "ovo"}),
+    ):
+        alone = LinearSVC(tol=1e-7, max_iter=20_000, **options).fit(X, y, WEIGHTS)
+        model = LinearSVC(tol=1e-7, **options).fit(points, chunked(y, 50), WEIGHTS)
+        np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-5)
+        np.testing.assert_allclose(model.intercept_, alone.intercept_, atol=1e-5)
+        assert model.classes_.tolist() == alone.classes_.tolist()
+        assert model.n_samples_fit_ == (WEIGHTS > 0).sum()
+        certificates = np.atleast_1d(model.certificate_)
+        assert {certificate.status for certificate in certificates} == {"optimal"}
+        values, labels = model.decision_function(points), model.predict(csr)
+        assert values.chunks[0] == labels.chunks[0] == points.chunks[0]
+        np.testing.assert_array_equal(values.compute(), model.decision_function(X))
+        np.testing.assert_array_equal(labels.compute(), model.predict(X))
+        again = LinearSVC(tol=1e-7, **options).fit(csr, chunked(y), chunked(WEIGHTS, 100))
+        np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
+
+
+def test_regressors_take_data_frames(client):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=list("abcde")).assign(y=TARGETS, w=WEIGHTS)
+    collection = frames.from_pandas(table, npartitions=3)
+    points = collection[list("abcde")]
+    model = LinearSVR(epsilon=0.1, tol=1e-7).fit(points, collection["y"], collection["w"])
+    alone = LinearSVR(epsilon=0.1, tol=1e-7, max_iter=20_000).fit(table[list("abcde")], TARGETS, WEIGHTS)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-5)
+    assert model.feature_names_in_.tolist() == list("abcde")
+    np.testing.assert_allclose(model.predict(points).compute(), alone.predict(table[list("abcde")]), atol=1e-5)
+
+
+def test_errors_name_what_is_wrong(client):
+    points, labels = chunked(X), chunked(Y)
+    wrong = X.copy()
+    wrong[100, 2] = np.nan
+    for X_, y_, model, error in (
+        (chunked(wrong), labels, LinearSVC(), "X must be finite, .* It is in partition 1"),
+        (points, chunked(np.ones(240)), LinearSVC(), "y must hold at least two classes with a positive weight, got 1"),
+        (points, chunked(Y[:200]), LinearSVC(), "y has 200 entries, and X has 240 rows"),
+        (
+            points,
+            chunked(np.where(Y > 0, np.nan, Y)),
+            LinearSVR(),
+            r"y must be finite, got NaN or infinity \(partition",
+        ),
+        (points, labels, LinearSVC(penalty="l1"), "penalty='l1' does not run over partitions"),
+        (points, labels, LinearSVC(multi_class="crammer_singer"), "'crammer_singer' does not run over partitions"),
+        (points, labels, LinearSVC(calibration="sigmoid"), "calibration does not run over partitions"),
+        (chunked(np.ones((240, 1001))), labels, LinearSVC(loss="hinge"), "takes at most 1000 features, and X has 1001"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            model.fit(X_, y_)
+        assert not hasattr(model, "coef_")
+    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
+        LinearSVC().fit(points, labels, -WEIGHTS)
+
+
+def test_a_fit_without_a_client_says_so():
+    pytest.importorskip("dask")
+    with pytest.raises(symsvm.distributed.ClusterError, match="there is no active Dask client"):
+        LinearSVC().fit(chunked(X), chunked(Y))
