@@ -4,6 +4,7 @@
 one object for each part of the data.
 """
 
+from symsvm.distributed.collection import Spread, spread
 from symsvm.distributed.dask_engine import DaskEngine
 from symsvm.distributed.engine import Actor, ClusterError, Engine, Reply, WorkerLostError
 from symsvm.distributed.process_engine import ProcessEngine
@@ -19,6 +20,8 @@ __all__ = [
     "ProcessEngine",
     "RayEngine",
     "Reply",
+    "Spread",
     "Team",
     "WorkerLostError",
+    "spread",
 ]

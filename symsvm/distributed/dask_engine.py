@@ -107,7 +107,7 @@ class DaskEngine:
             token,
             threads,
             factory,
-            args,
+            self._begun(args, worker),
             key=f"symsvm-{name}-{next(self._number)}-{token[:8]}",
             workers=[worker],
             allow_other_workers=False,
@@ -115,6 +115,14 @@ class DaskEngine:
             pure=False,
         )
         return _Birth(self, future, worker, token)
+
+    def _begun(self, value: Any, worker: str) -> Any:
+        """Arguments whose delayed objects, also in lists, are being computed by this worker."""
+        if isinstance(value, (list, tuple)):
+            return [self._begun(each, worker) for each in value]
+        if hasattr(value, "__dask_graph__"):
+            return self.client.compute(value, workers=[worker], allow_other_workers=True)
+        return value
 
     def execute(self, worker: str, actor: str, function: str, args: tuple[Any, ...]) -> Any:
         """Begin a call of a method of a Dask actor.

@@ -15,7 +15,7 @@ from symsvm._lib.threads import SharedCores
 from symsvm.distributed.engine import StaleObjectError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Host", "Software", "software"]
 
@@ -58,11 +58,11 @@ class Host:
         The threads that its loops may use.
     factory : callable
         Makes the object.
-    args : tuple
+    args : sequence
         The arguments of the factory.
     """
 
-    def __init__(self, token: str, threads: int, factory: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(self, token: str, threads: int, factory: Callable[..., Any], args: Sequence[Any]) -> None:
         self._token, self._threads = token, threads
         with self._cores():
             self._object = factory(*args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,7 +38,7 @@ class Part(NamedTuple):
     """
 
     factory: Callable[..., Any]
-    args: tuple[Any, ...]
+    args: tuple[Any, ...] = ()
     worker: str | None = None
 
 
@@ -159,6 +160,16 @@ class Team:
         traffic.calls += bool(asked)
         traffic.waited += time.perf_counter() - began
         return results
+
+    def calls(self) -> list[Callable[..., Any]]:
+        """Return for each part a function (method, *args) that calls its object alone.
+
+        Returns
+        -------
+        list of callable
+            The functions.
+        """
+        return [functools.partial(self._ask, k) for k in range(len(self))]
 
     def close(self) -> None:
         """Let the workers forget the objects."""

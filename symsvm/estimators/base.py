@@ -196,7 +196,8 @@ class BaseSVM(BaseEstimator):
         """Return the state without the training points; certificates, which need them, are computed first."""
         own: Any = super().__getstate__()
         state = dict(own)
-        state.pop("_monitor", None)
+        for name in ("_monitor", "_checkpoint"):
+            state.pop(name, None)
         if "solutions_" in state:
             state["solutions_"] = [_without_data(solution) for solution in state["solutions_"]]
         return state

@@ -13,6 +13,7 @@ from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.multiclass import votes
+from symsvm.estimators.spread_source import fits_collections, maps_collections, score_collection
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 
@@ -40,6 +41,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
     }
 
     @changes_model
+    @fits_collections
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points and their labels.
 
@@ -77,6 +79,25 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         if self.calibration is not None:
             self.calibrate(points, names, sample_weight=sample_weight)
         return self
+
+    def score(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+        y : array-like of shape (n,)
+            Their labels.
+        sample_weight : array-like of shape (n,), optional
+            The weights of the points.
+
+        Returns
+        -------
+        float
+            The share of labels that are predicted.
+        """
+        return score_collection(self, X, y, sample_weight, super().score)
 
     @property
     def _has_pairs(self):
@@ -142,6 +163,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
 
     # ---- decisions
 
+    @maps_collections
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate the decision function at each point.
 
@@ -170,6 +192,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             return values
         return votes(values, len(self.classes_))
 
+    @maps_collections
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
 

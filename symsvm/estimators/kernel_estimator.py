@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import difflib
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,18 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from symsvm._lib.validation import choice, number
+from symsvm.distributed.rows import row_squares, row_sums
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from symsvm.solvers.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Self, TypeAlias
 
     from numpy.typing import ArrayLike
 
-    from symsvm._lib.types import Array, Points
+    from symsvm._lib.types import Array, Path, Points
     from symsvm.objectives import Objective, QuadraticProgram
     from symsvm.solvers import Solution
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
@@ -72,6 +75,36 @@ class KernelEstimator(BaseSVM):
         other = copy.copy(self)
         other._source = source
         return other
+
+    @contextlib.contextmanager
+    def checkpointing(self, path: Path, every: float = 60.0) -> Iterator[None]:
+        """Write the points of the fits inside a `with` block to a file from time to time, and go on from it.
+
+        A fit that ends early, or a process that dies, leaves the last file behind: the same fit, in another process
+        too, then begins at its points. The file has numbers only, and is replaced in one step.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, which ends in .npz.
+        every : float
+            Seconds between two of them.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from symsvm import SVC
+        >>> model, path = SVC(), os.path.join(tempfile.mkdtemp(), "run.npz")
+        >>> with model.checkpointing(path):
+        ...     _ = model.fit([[0.0], [1.0]], [0, 1])
+        >>> os.path.exists(path)
+        True
+        """
+        self._checkpoint = Checkpoint(path, every)
+        try:
+            yield
+        finally:
+            vars(self).pop("_checkpoint", None)
 
     # ---- the kernel
 
@@ -242,10 +275,5 @@ class KernelEstimator(BaseSVM):
 def _variance(X: Any, weights: Array) -> float:
     """Return the variance of all entries of points, with rows weighted."""
     total = weights.sum() * X.shape[1]
-    if not hasattr(X, "tocsr"):
-        mean = weights @ X.sum(axis=1, dtype="float64") / total
-        return weights @ ((X - mean) ** 2).sum(axis=1, dtype="float64") / total
-    mean = weights @ np.asarray(X.sum(axis=1, dtype="float64")).ravel() / total
-    away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
-    away.data = (away.data - mean) ** 2  # mean(x^2) - mean^2 would cancel
-    return weights @ (np.asarray(away.sum(axis=1)).ravel() + zeros * mean**2) / total
+    mean = weights @ row_sums(X) / total
+    return weights @ row_squares(X, mean) / total

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.estimators.base import FitMonitor
     from symsvm.estimators.kernel_estimator import KernelEstimator
+    from symsvm.solvers.checkpoint import Checkpoint
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 
 __all__ = ["KernelSource"]
@@ -105,7 +106,13 @@ class KernelSource:
         limits = {"tol": estimator.tol, "max_iter": max_iter, "time_limit": estimator.time_limit}
         if isinstance(solver, Decomposition):
             limits |= {"is_psd": matrix.kernel.is_psd, "verbose": int(estimator.verbose), "reuse": reuse}
-            return monitor.solve(functools.partial(solve_dual, program, matrix, **limits, **solver.options))
+            checkpoint: Checkpoint | None = vars(estimator).get("_checkpoint")
+            if checkpoint is None:
+                return monitor.solve(functools.partial(solve_dual, program, matrix, **limits, **solver.options))
+            limits |= {"start": checkpoint.start(monitor.problem + 1, program), "checkpoint": checkpoint}
+            solution = monitor.solve(functools.partial(solve_dual, program, matrix, **limits, **solver.options))
+            checkpoint.note(solution.z, solution.n_iter, is_end=True)
+            return solution
         limits["max_iter"] = _MAX_ITER if max_iter is None else max_iter
         X = matrix.X.toarray() if hasattr(matrix.X, "tocsr") else matrix.X
         compiled = compile(KernelDual(program, X, matrix.kernel), solver, mode=estimator.mode)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
+from symsvm.estimators.spread_source import fits_collections, maps_collections
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import one_class_dual
 
@@ -126,6 +127,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         self.mode = mode
 
     @changes_model
+    @fits_collections
     def fit(self, X: PointsLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points.
 
@@ -155,6 +157,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
     def _program(self, y, weights):
         return QuadraticProgram.one_class(weights, self.nu)
 
+    @maps_collections
     def score_samples(self, X: PointsLike) -> Array:
         """Evaluate the kernel expansion, sum_j lam_j K(x_j, x), at each point.
 
@@ -172,6 +175,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         Z = self.check_points(X, reset=False)
         return self.expansion(Z, self.dual_coef_[0]).astype(Z.dtype, copy=False)
 
+    @maps_collections
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate `score_samples` minus `offset_` at each point: positive for inliers.
 
@@ -189,6 +193,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         # In float64 also for points of float32: near the boundary a rounded score would have few digits left.
         return self.expansion(self.check_points(X, reset=False), self.dual_coef_[0]) - self.offset_
 
+    @maps_collections
     def predict(self, X: PointsLike) -> Array:
         """Predict whether points are inliers.
 

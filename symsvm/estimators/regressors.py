@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm._lib.validation import number
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
+from symsvm.estimators.spread_source import fits_collections, maps_collections, score_collection
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import nu_svr_dual, svr_dual
 
@@ -33,6 +34,7 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
     """A regressor: one problem, with two variables for each point."""
 
     @changes_model
+    @fits_collections
     def fit(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to points and their targets.
 
@@ -62,9 +64,29 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
         self.intercept_ = np.array([self._offset(solution)])
         return self
 
+    def score(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+        y : array-like of shape (n,)
+            Their targets.
+        sample_weight : array-like of shape (n,), optional
+            The weights of the points.
+
+        Returns
+        -------
+        float
+            R^2.
+        """
+        return score_collection(self, X, y, sample_weight, super().score)
+
     def _offset(self, solution):
         return self._intercept_of(solution)
 
+    @maps_collections
     def predict(self, X: PointsLike) -> Array:
         """Predict the target of each point, sum_j beta_j K(x_j, x) + b (Eq. 002:2.16).
 

@@ -64,6 +64,34 @@ class TiledCrossMatrix:
         pairs.loops, pairs._kept = self.loops, self._kept
         return pairs
 
+    def across(self, columns: TiledCrossMatrix) -> TiledCrossMatrix:
+        """The matrix between the rows of this one and the columns of another of the same kernel.
+
+        Both are of points and themselves, made by `KernelEvaluator.square`: a value has the bits that it would have in
+        one matrix of all these points.
+        """
+        if self.storage != columns.storage:
+            raise ValueError("both must be stored alike, dense or CSR.")
+        data, mine, theirs = [], iter(self.data), iter(columns.data)
+        for channel, kinds in zip(self.form.channels, self.storage, strict=True):
+            sizes = [1 if kind == "dense" else 3 for kind in kinds]
+            a, b = ([next(side) for _ in range(sum(sizes))] for side in (mine, theirs))
+            data += a[: sizes[0]] + b[sizes[0] :]
+            for _ in range(("csr" in kinds) + len(channel.weights)):
+                data.append(next(mine))
+                next(theirs)
+        for side, other, count in (
+            (mine, theirs, len(self.form.rows)),
+            (theirs, mine, len(self.form.columns)),
+            (mine, theirs, len(self.form.numbers)),
+        ):
+            for _ in range(count):
+                data.append(next(side))
+                next(other)
+        pairs = type(self)(self.form, self.storage, data, self.shape[0], columns.shape[1], dtype=self.dtype)
+        pairs.loops = self.loops
+        return pairs
+
     def block(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None, out: Array | None = None) -> Array:
         """K(x_i, z_j) for the chosen i and j, in the first columns of `out` if it is given."""
         i, j = self._chosen(rows, 0), self._chosen(columns, 1)

@@ -99,10 +99,35 @@ class PairEvaluator:
         pairs.loops = self.expression.loops.setdefault((pairs.storage, self.dtype), {})
         return pairs
 
-    def like(self, pairs: CrossMatrix) -> CrossMatrix:
-        """The same matrix in the type of this evaluator, from that of another evaluator of the same expression."""
+    def square(self, A: Rows) -> TiledCrossMatrix:
+        """The matrix between rows and themselves whose halves go with those of others, by `TiledCrossMatrix.across`.
+
+        Nothing in it depends on how many rows there are, nor on which others.
+        """
+        form = self.expression.form() if self._mode is get_mode("NUMBA") else None
+        if form is None:
+            raise ValueError(
+                "this kernel, or this mode, has no loops for rows that live elsewhere: use a kernel of sums over "
+                "features, such as RBF, with the mode NUMBA."
+            )
+        return self._tiled(TiledCrossMatrix, *self._bind(form, A, A, narrow=False), _count(A), _count(A))
+
+    def centres(self, pairs: TiledCrossMatrix) -> dict[int, Array]:
+        """What float32 subtracts from the points in each channel of squared differences, by its index."""
+        found, i = {}, 0
+        for index, (channel, kinds) in enumerate(zip(pairs.form.channels, pairs.storage, strict=True)):
+            if channel.h.is_squared_difference and kinds == ("dense", "dense"):
+                found[index] = centre(pairs.data[i + 1])
+            i += sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
+        return found
+
+    def like(self, pairs: CrossMatrix, centres: dict[int, Array] | None = None) -> CrossMatrix:
+        """The same matrix in the type of this evaluator, from that of another evaluator of the same expression.
+
+        `centres` are those of `centres` for more points, of which the matrix has some.
+        """
         if isinstance(pairs, TiledCrossMatrix):
-            data = _cast(pairs.form, pairs.storage, pairs.data, self.dtype)
+            data = _cast(pairs.form, pairs.storage, pairs.data, self.dtype, centres)
             return self._tiled(type(pairs), pairs.storage, data, *pairs.shape)
         if isinstance(pairs, GraphCrossMatrix):
             return GraphCrossMatrix(self._compiled, pairs.A, pairs.B, self.dtype)
@@ -114,8 +139,8 @@ class PairEvaluator:
         compiled = self.expression.function(name, output, self._mode, inputs)
         return lambda *given: np.asarray(compiled(*given, *self._values))
 
-    def _bind(self, form: KernelForm, A: Rows, B: Rows) -> tuple[tuple, list[Any]]:
-        """The storage of a form's channels, and its numbers for these rows."""
+    def _bind(self, form: KernelForm, A: Rows, B: Rows, *, narrow: bool = True) -> tuple[tuple, list[Any]]:
+        """The storage of a form's channels, and its numbers for these rows; `narrow` drops features that are 0."""
         A, B = _both(lambda side: _stored(side, self.expression.rows), A, B)
         for a, b in zip(A, B, strict=True):
             if a.shape[1:] != b.shape[1:]:
@@ -126,7 +151,8 @@ class PairEvaluator:
         for channel in form.channels:
             kind, width = [], None
             pair, weights = (next(values), next(values)), [next(values) for _ in channel.weights]
-            pair, weights = drop_unused_features(channel.h, *pair, weights)
+            if narrow:
+                pair, weights = drop_unused_features(channel.h, *pair, weights)
             for value in pair:
                 is_sparse = hasattr(value, "tocsr")
                 data += [value.data, value.indices, value.indptr] if is_sparse else [value]
@@ -192,6 +218,10 @@ class KernelEvaluator(PairEvaluator):
         K = pairs.block()
         return lambda v: K @ v
 
+    def square(self, A: Any) -> TiledCrossMatrix:
+        """The kernel matrix of points, dense or CSR, whose halves go with those of others."""
+        return super().square((A,))
+
     def between(self, A: Any, B: Any) -> CrossMatrix:
         """The kernel matrix between two sets of points, dense or CSR, for many blocks and products."""
         if isinstance(self.kernel, Precomputed) and not is_symbolic(self.kernel.gram):
@@ -242,7 +272,13 @@ def _sparse(side: Rows) -> Rows:
     return tuple(csr_matrix(array) if np.ndim(array) == 2 or hasattr(array, "tocsr") else array for array in side)
 
 
-def _cast(form: KernelForm, storage: Sequence[Any], data: Sequence[Any], dtype: str) -> list[Any]:
+def _cast(
+    form: KernelForm,
+    storage: Sequence[Any],
+    data: Sequence[Any],
+    dtype: str,
+    centres: dict[int, Array] | None = None,
+) -> list[Any]:
     """The same arrays and numbers in another type; indices stay as they are, and one array stays one.
 
     Differences of points do not depend on a centre: without it, points far from the origin would lose them. Points of
@@ -253,7 +289,7 @@ def _cast(form: KernelForm, storage: Sequence[Any], data: Sequence[Any], dtype: 
         size = sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
         if channel.h.is_squared_difference and kinds == ("dense", "dense"):
             A, B, *weights = data[i : i + size]
-            c = centre(B)
+            c = centre(B) if centres is None else centres[index]
             a, b = A - c, B - c
             if index in scaled:
                 a, b, weights = a * weights[0], b * weights[0], []

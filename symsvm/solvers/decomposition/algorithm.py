@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.evaluation.kernel_matrix import KernelMatrix
     from symsvm.objectives import QuadraticProgram
+    from symsvm.solvers.checkpoint import Checkpoint
     from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 
 __all__ = ["Result", "SingleThreadedBlas", "decompose"]
@@ -81,6 +82,7 @@ class _Limits:
     max_iter: int | None
     deadline: float  # of time.perf_counter
     callback: Callable[[Info], object] | None
+    checkpoint: Checkpoint | None = None
 
 
 def decompose(
@@ -96,6 +98,7 @@ def decompose(
     pairs: str | None = None,
     parameters: Parameters = DEFAULTS,
     reuse: WorkingSetReuse | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Solve a `QuadraticProgram` over the kernel matrix of its points.
 
@@ -107,9 +110,10 @@ def decompose(
     callback : a function of an `Info`; a true value stops.
     seed, pairs, parameters : see `Decomposition`.
     reuse : hands the working set from one program to the next over the same points.
+    checkpoint : writes the point to a file from time to time.
     """
     began = time.perf_counter()
-    limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback)
+    limits = _Limits(tol, max_iter, np.inf if time_limit is None else began + time_limit, callback, checkpoint)
     if pairs is None and (result := _decompose_small(qp, matrix, start, parameters, limits, began)) is not None:
         return result
     # Threads of BLAS would compete with Numba's. Values that are not finite are handled here.
@@ -132,7 +136,9 @@ def decompose(
             if reuse is not None:
                 reuse.working = None
             state.recompute_gradient()  # the interrupt may have come between z and K z
-        return Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace, size=state.size)
+        result = Result(state.z, state.Kz, stopped, state.n_iter, state.steps, trace, size=state.size)
+        state.vectors.close()
+        return result
 
 
 def _decompose_small(
@@ -212,6 +218,8 @@ def _iterate(state: State, limits: _Limits, began: float, trace: list[Info]) -> 
             continue  # the best point, which it returned to, is within tol
         state.shrink()
         changed = state.solve_working_set(tol, limits.deadline)
+        if limits.checkpoint is not None:
+            limits.checkpoint.note(state.z, state.n_iter)
         if not state.is_finite():
             if not state.restore_best():
                 return "diverged"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from symsvm.kernels import Kernel
     from symsvm.objectives import QuadraticProgram
     from symsvm.objectives.separable import SeparableTerm
+    from symsvm.solvers.checkpoint import Checkpoint
     from symsvm.solvers.solution import Info
 
 __all__ = ["path", "solve_dual", "solve_problem", "solve_separable", "starting_point"]
@@ -118,6 +119,7 @@ def solve_problem(
     pairs: str | None = None,
     parameters: Parameters = DEFAULTS,
     reuse: WorkingSetReuse | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """Solve a `KernelProblem`.
 
@@ -142,6 +144,8 @@ def solve_problem(
         See `Decomposition`.
     reuse : WorkingSetReuse, optional
         Hands the working set from one program to the next over the same points.
+    checkpoint : Checkpoint, optional
+        Writes the point to a file from time to time.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def solve_problem(
     whole: Any = program if problem.smooth is None else SeparableProgram(program, problem.smooth)
     try:
         if problem.smooth is None:
-            result = decompose(program, matrix, start=near, pairs=pairs, reuse=reuse, **options)
+            result = decompose(program, matrix, start=near, pairs=pairs, reuse=reuse, checkpoint=checkpoint, **options)
         else:
             options |= {"memory": problem.memory, "may_be_convex": problem.is_convex is not False}
             result = minimise_separable(whole, matrix, program.start(near), **options)

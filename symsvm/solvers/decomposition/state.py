@@ -98,7 +98,7 @@ class State:
         self.is_whole = qp.n <= parameters.whole and pairs is None
         self.rng = np.random.default_rng(seed)
         self._entries_before = matrix.entries
-        self.vectors = own_vectors(qp, matrix)
+        self.vectors = own_vectors(qp, matrix, parameters)
         self.z = qp.start(start)
         self._at_drop: list[Array] = []  # z at each time that variables were dropped
         reused = None if reuse is None else reuse.take(qp, matrix, parameters)

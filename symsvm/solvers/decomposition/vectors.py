@@ -253,14 +253,17 @@ class LocalVectors:
     def forget(self, saved: Any) -> None:
         """Note that a saved point is not needed any more."""
 
+    def close(self) -> None:
+        """End the run."""
+
     def hold(self, points: Array) -> None:
         """Note that blocks between these points are wanted next."""
 
 
-def own_vectors(qp: QuadraticProgram, matrix: Any) -> Any:
+def own_vectors(qp: QuadraticProgram, matrix: Any, parameters: Any) -> Any:
     """The vectors of a program over a matrix: where its points are, if it has a method `vectors`, else in memory."""
     make = getattr(matrix, "vectors", None)
-    return LocalVectors(qp, matrix) if make is None else make(qp)
+    return LocalVectors(qp, matrix) if make is None else make(qp, parameters)
 
 
 def largest(F: Array, size: int) -> Array:
