@@ -8,7 +8,7 @@ from scipy import sparse
 
 import symsvm
 from symsvm import LinearSVC, LinearSVR
-from symsvm.distributed import Team, WorkerLostError
+from symsvm.distributed import Team, WorkerLostError, spread
 from symsvm.distributed.team import Part
 from symsvm.linear import solve_linear
 from symsvm.linear.linear_problem import LOSSES
@@ -229,7 +229,25 @@ def test_errors_name_what_is_wrong(client):
         LinearSVC().fit(points, labels, -WEIGHTS)
 
 
-def test_a_fit_without_a_client_says_so():
+def test_workers_read_their_own_rows(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    text = tmp_path / "points.libsvm"
+    symsvm.data.write(text, sparse.csr_matrix(X), Y)
+    alone = LinearSVC(tol=1e-7).fit(X, Y)
+    engine = OneProcess("ab")
+    mapped = spread(np.load(tmp_path / "X.npy", mmap_mode="r"), engine)
+    model = LinearSVC(tol=1e-7).fit(mapped, Y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-5)
+    np.testing.assert_array_equal(model.predict(mapped), model.predict(X))
+    assert model.score(mapped, Y) == model.score(X, Y)
+    of_file = LinearSVC(tol=1e-7).fit(spread(str(text), engine), None)
+    np.testing.assert_allclose(of_file.coef_, alone.coef_, atol=1e-5)
+    with pytest.raises(ValueError, match="y must be given: no labels come with these points"):
+        LinearSVC().fit(mapped, None)
+
+
+def test_without_a_client_collections_come_into_memory(monkeypatch):
     pytest.importorskip("dask")
-    with pytest.raises(symsvm.distributed.ClusterError, match="there is no active Dask client"):
-        LinearSVC().fit(chunked(X), chunked(Y))
+    monkeypatch.setattr("symsvm.estimators.spread_source.active_client", lambda: None)
+    model = LinearSVC().fit(chunked(X), chunked(Y))
+    np.testing.assert_array_equal(model.coef_, LinearSVC().fit(X, Y).coef_)

@@ -1,4 +1,4 @@
-"""Fits of linear estimators to collections, whose partitions stay with the workers of a Dask cluster."""
+"""Fits of linear estimators to collections, whose partitions stay with the workers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symsvm._lib.validation import number
-from symsvm.distributed import DaskEngine, Team
-from symsvm.distributed.partitions import load, match
+from symsvm.distributed import Team
+from symsvm.distributed.partitions import make_parts
 from symsvm.estimators.multiclass import class_weights
 from symsvm.linear.partition import LinearPartition
 from symsvm.linear.partitioned_problem import PartitionedPoints, PartitionedProblem
@@ -26,18 +26,17 @@ __all__ = ["fit_classes", "fit_targets"]
 
 
 @contextlib.contextmanager
-def _points(model: Any, X: Any, y: Any, sample_weight: Any, classifies: bool) -> Iterator[PartitionedPoints]:
+def _points(model: Any, collection: Any, data: tuple[Any, Any, Any], classifies: bool) -> Iterator[PartitionedPoints]:
     """The points with the workers, for the length of a block."""
     if model.penalty != "l2":
         raise ValueError("penalty='l1' does not run over partitions: use penalty='l2', or points in one process.")
-    blocks = match(X, {"y": y, "sample_weight": sample_weight})
     scaling = number(model.intercept_scaling, "intercept_scaling", positive=True)
     s = scaling if model.fit_intercept else 0.0
-    with DaskEngine() as engine:
-        team = Team(engine, load(engine, blocks, LinearPartition, s, classifies))
+    with collection.connect() as engine:
+        team = Team(engine, make_parts(engine, collection, *data, LinearPartition, s, classifies))
         try:
             points = PartitionedPoints(team)
-            _check(model, X, points)
+            _check(model, data[0], points)
             yield points
         finally:
             team.close()
@@ -69,15 +68,17 @@ def _solve(model: Any, points: PartitionedPoints, epsilon: float, start: Any, *p
     return model.monitor.solve(functools.partial(solve_partitioned, made, **options))
 
 
-def fit_targets(model: Any, X: Any, y: Any, sample_weight: Any, start: Any) -> Any:
+def fit_targets(model: Any, collection: Any, data: tuple[Any, Any, Any], start: Any) -> Any:
     """Fit a linear regressor.
 
     Parameters
     ----------
     model : LinearSVR
         The estimator.
-    X, y, sample_weight : collections
-        The points, their targets, and weights or None.
+    collection : Collection
+        The points in blocks.
+    data : tuple
+        The points as the user gave them, their targets, and weights or None.
     start : list or None
         Solutions to start from.
 
@@ -86,20 +87,22 @@ def fit_targets(model: Any, X: Any, y: Any, sample_weight: Any, start: Any) -> A
     LinearSolution
         The solution.
     """
-    with _points(model, X, y, sample_weight, classifies=False) as points:
+    with _points(model, collection, data, classifies=False) as points:
         costs = np.array([number(model.C, "C", positive=True)])
         return _solve(model, points, float(model.epsilon), _taken(start, 0, points), None, None, costs)
 
 
-def fit_classes(model: Any, X: Any, y: Any, sample_weight: Any, start: Any) -> tuple[Array, int, list[Any]]:
+def fit_classes(model: Any, collection: Any, data: tuple[Any, Any, Any], start: Any) -> tuple[Array, int, list[Any]]:
     """Fit a linear classifier, one class against the rest or each pair.
 
     Parameters
     ----------
     model : LinearSVC
         The estimator.
-    X, y, sample_weight : collections
-        The points, their labels, and weights or None.
+    collection : Collection
+        The points in blocks.
+    data : tuple
+        The points as the user gave them, their labels, and weights or None.
     start : list or None
         Solutions to start from.
 
@@ -116,7 +119,7 @@ def fit_classes(model: Any, X: Any, y: Any, sample_weight: Any, start: Any) -> t
         raise ValueError("multi_class='crammer_singer' does not run over partitions: use 'ovr' or 'ovo'.")
     if model.calibration is not None:
         raise ValueError("calibration does not run over partitions: fit without it, and calibrate on points in memory.")
-    with _points(model, X, y, sample_weight, classifies=True) as points:
+    with _points(model, collection, data, classifies=True) as points:
         found = points.summaries
         classes = functools.reduce(np.union1d, [summary.labels for summary in found])
         if len(classes) < 2:

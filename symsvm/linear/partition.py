@@ -50,7 +50,8 @@ class LinearPartition:
     Parameters
     ----------
     blocks : sequence of tuple
-        (points, targets, weights) of each block; weights may be None.
+        (points, targets, weights) of each block; weights may be None. Points with a method `load` are what it returns,
+        or it returns points and targets.
     s : float
         The constant feature of the intercept; 0 for none.
     classifies : bool
@@ -81,6 +82,11 @@ class LinearPartition:
 
     def _checked(self, X: Any, y: Any, weights: Any) -> tuple[Any, Array, Array]:
         """The arrays of a block."""
+        if hasattr(X, "load"):
+            X = X.load()
+            X, y = X if isinstance(X, tuple) else (X, y)
+        if y is None:
+            raise ValueError(f"y must be given: no labels come with these points ({self._name}).")
         X = X if scipy.sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must have two axes, got {X.ndim} ({self._name}).")
