@@ -1,6 +1,7 @@
 """Linear machines over partitions: the optimum of one process, the same bits whoever holds them, also after a loss."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -156,8 +157,10 @@ def client():
         "host": "127.0.0.1",
         "protocol": "tcp://",
     }
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dask warns of a port that another cluster has
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+            yield client
 
 
 def chunked(values, size=70):

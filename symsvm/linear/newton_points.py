@@ -8,7 +8,7 @@ in memory. With f = [X s] u, r = t - f and the losses L::
     normal()       [X s]' Psi [X s]
     curvature()    its diagonal
     multiply(p)    its product with p
-    advance(p)     keeps q = [X s] p
+    advance(p)     keeps q = [X s] p; slopes(0)
     slopes(a)      sum_i z_i(r - a q) q_i and sum_i psi_i(r - a q) q_i^2
 """
 
@@ -166,15 +166,21 @@ class NewtonPoints:
         _multiply_hessian(self._rows.arrays, self._rows.s, self._psi, p, out)
         return out
 
-    def advance(self, p: Array) -> None:
+    def advance(self, p: Array) -> tuple[float, float]:
         """Compute q = [X s] p for `slopes`.
 
         Parameters
         ----------
         p : ndarray
             The direction.
+
+        Returns
+        -------
+        tuple of float
+            The slopes at 0.
         """
         self._q = self._rows.product(p)
+        return self.slopes(0.0)
 
     def slopes(self, a: float) -> tuple[float, float]:
         """Return the first and second derivative of minus the loss, and of the loss, along u + a p.

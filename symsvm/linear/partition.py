@@ -205,47 +205,38 @@ class LinearPartition:
         """
         return getattr(self._points, method)(*args)
 
-    def take_step(self, length: float, u: Array, number: int) -> bool:
-        """Take a step of the interior-point method and keep its z.
+    def renew(self, unused: list[int], number: int, method: str, *args: Any) -> Any:
+        """Keep a new z.
 
         Parameters
         ----------
-        length : float
-            The step.
-        u : ndarray
-            The weights after it.
+        unused : list of int
+            The numbers of vectors z to forget.
         number : int
-            The number of z.
+            The number of the new one.
+        method : {"evaluate", "take_step", "rebalanced"}
+            What makes it: Newton's method, the interior-point method, or `LinearProblem.rebalanced` of another z, whose
+            number is the first argument.
+        *args : object
+            The arguments of the method.
 
         Returns
         -------
-        bool
-            Whether all numbers are finite.
+        object
+            The result of `evaluate`; whether a step has finite numbers.
         """
-        z = self._points.take_step(length, u)
-        self._kept[number] = np.zeros(self._n) if z is None else z
-        return z is not None
-
-    def keep(self, number: int) -> None:
-        """Keep the z of Newton's method at the last u.
-
-        Parameters
-        ----------
-        number : int
-            Its number; 0 for z = 0.
-        """
-        self._kept[number] = self._points.snapshot()[0]
-
-    def forget(self, numbers: list[int]) -> None:
-        """Forget vectors z.
-
-        Parameters
-        ----------
-        numbers : list of int
-            Their numbers.
-        """
-        for number in numbers:
-            self._kept.pop(number, None)
+        for each in unused:
+            self._kept.pop(each, None)
+        if method == "evaluate":
+            result = self._points.evaluate(*args)
+            self._kept[number] = self._points.snapshot()[0]
+            return result
+        if method == "take_step":
+            z = self._points.take_step(*args)
+            self._kept[number] = np.zeros(self._n) if z is None else z
+            return z is not None
+        self._kept[number] = self._problem.rebalanced(self._z(args[0]), *args[1:])
+        return None
 
     def _z(self, number: int) -> Array:
         return self._kept[number] if number else np.zeros(self._n)
@@ -281,20 +272,6 @@ class LinearPartition:
             The four sums.
         """
         return np.array(self._problem.sides(self._z(number), excess))
-
-    def rebalance(self, number: int, excess: float, kind: str, factor: float, new: int) -> None:
-        """Keep a balanced z beside another.
-
-        Parameters
-        ----------
-        number : int
-            The number of z.
-        excess, kind, factor : float, str, float
-            The arguments of `LinearProblem.rebalanced`.
-        new : int
-            The number of the balanced z.
-        """
-        self._kept[new] = self._problem.rebalanced(self._z(number), excess, kind, factor)
 
     def combination(self, number: int) -> Array:
         """Return (X'z, s sum z).

@@ -173,10 +173,8 @@ class PartitionedProblem:
 
         Parameters
         ----------
-        method : str
-            The method that keeps it; its last argument is the number.
-        *args : object
-            The other arguments.
+        method, *args
+            Those of `LinearPartition.renew`.
 
         Returns
         -------
@@ -185,12 +183,10 @@ class PartitionedProblem:
         results : list
             What the partitions return.
         """
-        if self._unused:
-            unused = [self._unused.popleft() for _ in range(len(self._unused))]
-            self._points.ask("forget", unused)
+        unused = [self._unused.popleft() for _ in range(len(self._unused))]
         self._last += 1
         dual = SpreadDual(self._last, self._unused.append)
-        return dual, self._points.ask(method, *args, dual.number)
+        return dual, self._points.ask("renew", unused, dual.number, method, *args)
 
     def newton_points(self) -> _SpreadNewtonPoints:
         """Return what Newton's method asks of the points.
@@ -234,7 +230,7 @@ class PartitionedProblem:
                 rule = balance_rule(excess, tuple(sides), self.n, squared=self.squared)
             if rule is None:
                 return z
-            z.balanced, _ = self.new_dual("rebalance", z.number, excess, *rule)
+            z.balanced, _ = self.new_dual("rebalanced", z.number, excess, *rule)
         return z.balanced
 
     def combination(self, z: SpreadDual) -> Array:
@@ -323,11 +319,12 @@ class _SpreadNewtonPoints:
         return _sum(self._ask("first_gradient"))
 
     def evaluate(self, u):
-        found = self._ask("evaluate", u)
-        return _sum([loss for loss, _ in found]), _sum([v for _, v in found])
+        self._z, found = self._problem.new_dual("evaluate", u)
+        self._z.v = v = _sum([v for _, v in found])
+        return _sum([loss for loss, _ in found]), v
 
     def snapshot(self):
-        return self._problem.new_dual("keep")[0], None
+        return self._z, None
 
     def normal(self):
         return _sum(self._ask("normal"))
@@ -339,10 +336,13 @@ class _SpreadNewtonPoints:
         return out + _sum(self._ask("multiply", p, np.zeros(len(p))))
 
     def advance(self, p):
-        self._ask("advance", p)
+        return self._both(self._ask("advance", p))
 
     def slopes(self, a):
-        first, second = zip(*self._ask("slopes", a), strict=True)
+        return self._both(self._ask("slopes", a))
+
+    def _both(self, found):
+        first, second = zip(*found, strict=True)
         return _sum(first), _sum(second)
 
 

@@ -85,7 +85,7 @@ def _line_search(points: Any, reg: Array, u: Array, p: Array) -> float:
         first, second = points.slopes(a)
         return constant + a * linear - first, linear + second
 
-    start, _ = phi(0.0)
+    start = constant - points.advance(p)[0]
     low, high, a = 0.0, np.inf, 1.0
     for _ in range(60):
         value, curvature = phi(a)
@@ -130,6 +130,5 @@ def primal_newton(
         else:
             forcing = min(MAX_FORCING, np.sqrt(norm / first)) if first > 0 else MAX_FORCING
             p = _conjugate_gradients(points, reg, g, forcing)
-        points.advance(p)
         u = u + _line_search(points, reg, u, p) * p
         done += 1
