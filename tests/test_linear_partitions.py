@@ -1,15 +1,15 @@
 """Linear machines over partitions: the optimum of one process, the same bits whoever holds them, also after a loss."""
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
+from engines import OneProcess, local_cluster
 from scipy import sparse
 
 import symsvm
 from symsvm import LinearSVC, LinearSVR
-from symsvm.distributed import Team, WorkerLostError, spread
+from symsvm.distributed import Team, spread
 from symsvm.distributed.team import Part
 from symsvm.linear import solve_linear
 from symsvm.linear.linear_problem import LOSSES
@@ -25,56 +25,6 @@ KINDS = np.digitize(SCORE, [-0.5, 0.7])
 WEIGHTS = RNG.integers(0, 3, 240).astype(float)
 CUTS = (0, 60, 60, 130, 131, 240)  # one block is empty, one has a single point
 INTERCEPTS = {"penalised": {}, "free": {"penalize_intercept": False}, "none": {"intercept": False}}
-
-
-class OneProcess:
-    """An engine whose objects are here; after some calls a worker with its objects is lost."""
-
-    def __init__(self, names, lose_after=None):
-        self.names, self.calls, self.lose_after, self.made = list(names), itertools.count(1), lose_after, 0
-
-    def workers(self):
-        return dict.fromkeys(self.names, 1)
-
-    def spawn(self, worker, factory, *args):
-        self.made += 1
-        return _Now(lambda: _Actor(self, worker, factory(*args)))
-
-    def lose(self, worker):
-        if len(self.names) > 1 and worker in self.names:
-            self.names.remove(worker)
-
-    def close(self):
-        pass
-
-
-class _Now:
-    def __init__(self, result):
-        self.result = result
-
-
-class _Actor:
-    def __init__(self, engine, worker, held):
-        self._engine, self.worker, self._held = engine, worker, held
-
-    def call(self, method, *args):
-        if next(self._engine.calls) == self._engine.lose_after:
-            self._engine.lose(self.worker)
-        if self.worker not in self._engine.names:
-            return _Now(self._raise)
-        result = getattr(self._held, method)(*args)
-        return _Now(lambda: result)
-
-    def ready(self):
-        from symsvm.distributed.host import software
-
-        return _Now(software)
-
-    def discard(self):
-        pass
-
-    def _raise(self):
-        raise WorkerLostError("the worker was lost.")
 
 
 def solve(engine, points, y, loss, kind, tol=1e-7, weights=WEIGHTS):
@@ -148,19 +98,8 @@ def test_many_features_take_conjugate_gradients():
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    options = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "processes": False,
-        "dashboard_address": None,
-        "host": "127.0.0.1",
-        "protocol": "tcp://",
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Dask warns of a port that another cluster has
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-            yield client
+    with local_cluster() as client:
+        yield client
 
 
 def chunked(values, size=70):

@@ -347,7 +347,8 @@ class LinearProblem:
         f = self.rows.product(u) if f is None else f
         *_, same = regularisers(self.reg, u, v)
         fv = f if same else self.rows.product(np.where(self.reg > 0, v, u))  # with the free intercept of u
-        return Assessment(*_assess(self.t, f, fv, z, *self.loss_parameters), self._outside(z), float(z.sum()))
+        loss, dual, excess, worst = _assess(self.t, f, fv, z, *self.loss_parameters)
+        return Assessment(loss, dual, excess, worst, self._outside(z), float(z.sum()))
 
     def measure_dual(self, u: Array, z: Array, f: Array) -> tuple[float, float, float]:
         """Return P, the gap and the violation, as `measure` computes them, where u = v and the intercept is in R.

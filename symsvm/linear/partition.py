@@ -72,7 +72,9 @@ class LinearPartition:
             raise ValueError(f"X must have the same features everywhere, got {widths[0]} and {widths[-1]} ({name}).")
         points, targets, weights = zip(*found, strict=True)
         sparse = any(map(scipy.sparse.issparse, points))
-        X = points[0] if len(points) == 1 else scipy.sparse.vstack(points, "csr") if sparse else np.concatenate(points)
+        X: Any = points[0]
+        if len(points) > 1:
+            X = scipy.sparse.vstack(points, "csr") if sparse else np.concatenate(points)
         self._y, self._weights = np.concatenate(targets), np.concatenate(weights)
         try:
             self._rows = Rows(X, s)

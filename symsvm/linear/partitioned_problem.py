@@ -249,9 +249,9 @@ class PartitionedProblem:
         return self._v(self.balance(z)).copy()
 
     def _v(self, z: SpreadDual) -> Array:
-        if z.v is None:
-            z.v = _sum(self._points.ask("combination", z.number))
-        return z.v
+        v = _sum(self._points.ask("combination", z.number)) if z.v is None else z.v
+        z.v = v
+        return v
 
     def measure(self, u: Array, z: SpreadDual, *, f: Any = None) -> tuple[Measure, SpreadDual]:
         """Measure how far a pair (u, z) is from the optimum, after z has become feasible.
