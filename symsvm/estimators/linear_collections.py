@@ -15,7 +15,7 @@ from symsvm.distributed.partitions import make_parts
 from symsvm.estimators.multiclass import class_weights
 from symsvm.linear.partition import LinearPartition
 from symsvm.linear.partitioned_problem import PartitionedPoints, PartitionedProblem
-from symsvm.linear.solve_partitioned import check_features, solve_partitioned
+from symsvm.linear.solve_partitioned import solve_partitioned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,6 @@ def _check(model: Any, X: Any, points: PartitionedPoints) -> None:
         raise ValueError("X must have at least one row, got none in all partitions.")
     if len(widths) > 1:
         raise ValueError(f"X must have the same features in all partitions, got {widths[0]} and {widths[-1]}.")
-    check_features(widths[0], model.loss)
     model.n_features_in_ = widths[0]
     vars(model).pop("feature_names_in_", None)
     names = list(getattr(X, "columns", ()))

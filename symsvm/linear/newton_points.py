@@ -30,16 +30,19 @@ __all__ = ["NewtonPoints", "directional_derivatives", "loss_derivatives"]
 
 @njit(**LOOP)
 def loss_derivatives(r, z, psi, D, lower, upper, epsilon):
-    """Set z_i = argmax h_i = L'(r_i) and psi_i = L''(r_i), and return sum L; for the squared losses."""
+    """Set z_i = argmax h_i = L'(r_i) and psi_i = L''(r_i), and return sum L; for losses with D > 0."""
     total = 0.0
     for i in range(len(r)):
         z[i] = psi[i] = 0.0
         if lower[i] < upper[i]:
             x = r[i] - epsilon if r[i] > epsilon else (r[i] + epsilon if r[i] < -epsilon else 0.0)
             best = min(max(x / D[i], lower[i]), upper[i])
-            if best != 0:
+            if best != 0 and lower[i] < best < upper[i]:
                 z[i], psi[i] = best, 1 / D[i]
                 total += 0.5 * best * x
+            elif best != 0:
+                z[i] = best
+                total += best * (x - 0.5 * D[i] * best)
     return total
 
 
@@ -65,7 +68,8 @@ def directional_derivatives(r, q, a, D, lower, upper, epsilon):
             z = min(max(x / D[i], lower[i]), upper[i])
             if z != 0:
                 first += z * q[i]
-                second += q[i] * q[i] / D[i]
+                if lower[i] < z < upper[i]:
+                    second += q[i] * q[i] / D[i]
     return first, second
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from symsvm.linear.linear_problem import LinearProblem
+from symsvm.linear.proximal_points import ProximalPoints
 from symsvm.linear.rows import Rows
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class LinearPartition:
         -------
         ndarray
             How many points have a cost, how many of these are positive and negative; the sum of their targets, the
-            largest C_i, the loss that is rounding.
+            largest C_i, the loss that is rounding, the sum of their squares.
         """
         if classes is None or sides is None:
             targets, C = self._y, costs[0] * self._weights
@@ -155,7 +156,9 @@ class LinearPartition:
         self._kept.clear()
         t = problem.t[problem.used]
         positive, negative = int((t > 0).sum()), int((t < 0).sum())
-        return np.array([len(t), positive, negative, t.sum(), C.max(), problem.rounding])
+        return np.array(
+            [len(t), positive, negative, t.sum(), C.max(), problem.rounding, self._rows.squares[problem.used].sum()]
+        )
 
     def sizes(self, mean: float) -> Array:
         """Return the sum of max(0, abs(t - mean) - epsilon) over the points with a cost, and the largest abs(t - mean).
@@ -179,7 +182,7 @@ class LinearPartition:
 
         Parameters
         ----------
-        method : {"newton", "interior point"}
+        method : {"newton", "interior point", "proximal newton"}
             The algorithm.
         unit : float
             The unit of violations of the whole problem.
@@ -187,6 +190,8 @@ class LinearPartition:
         self._problem.unit = unit
         if method == "newton":
             self._points: Any = self._problem.newton_points()
+        elif method == "proximal newton":
+            self._points = ProximalPoints(self._problem)
         else:
             self._points = self._problem.interior_variables(whole=False)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm.linear.interior_point import MAX_INTERIOR
 from symsvm.linear.measure import Assessment, balance_rule, measure_l2
 from symsvm.objectives.certificate import rounding_error
 
@@ -124,8 +125,12 @@ class PartitionedProblem:
         The weights of the regulariser (d + 1,).
     unit : float
         The unit of violations.
+    method : {"newton", "interior point", "proximal newton"}
+        The algorithm for the loss and so many features.
     rarer_share : float
         The share of the rarer label.
+    mean_square : float
+        The mean of |x_i|^2 + s^2.
     """
 
     penalty = "l2"
@@ -153,10 +158,13 @@ class PartitionedProblem:
         found = np.array(points.ask("begin", classes, sides, costs, {"loss": loss, "epsilon": epsilon, "free": free}))
         self.n, positive, negative = (int(found[:, k].sum()) for k in range(3))
         self.largest_cost, self.rounding = float(found[:, 4].max()), _sum(found[:, 5])
+        self.mean_square = _sum(found[:, 6]) / self.n or 1.0
         share = min(1.0, positive / self.n, negative / self.n) if self.classifies else 1.0
         self.rarer_share = share or 1.0
         self.unit = 1.0 if self.classifies else self._unit(_sum(found[:, 3]) / self.n if free else 0.0)
-        self.method = "newton" if self.squared else "interior point"
+        self.method = "newton"
+        if not self.squared:
+            self.method = "interior point" if self.d <= MAX_INTERIOR else "proximal newton"
         points.ask("prepare", self.method, self.unit)
 
     def _unit(self, mean: float) -> float:
@@ -207,6 +215,16 @@ class PartitionedProblem:
             It has the methods of `InteriorVariables`.
         """
         return _SpreadVariables(self, self._points)
+
+    def proximal_points(self) -> _SpreadNewtonPoints:
+        """Return what the proximal method asks of the points.
+
+        Returns
+        -------
+        object
+            It has the methods of `ProximalPoints`.
+        """
+        return _SpreadNewtonPoints(self, self._points)
 
     def balance(self, z: SpreadDual) -> SpreadDual:
         """Return z with sum z = 0 if the intercept is free, else z itself; see `LinearProblem.balance`.
@@ -314,6 +332,9 @@ class _SpreadNewtonPoints:
 
     def __init__(self, problem: PartitionedProblem, points: PartitionedPoints) -> None:
         self._problem, self._ask = problem, functools.partial(points.ask, "ask")
+
+    def begin_step(self, D):
+        self._ask("begin_step", D)
 
     def first_gradient(self):
         return _sum(self._ask("first_gradient"))

@@ -56,6 +56,7 @@ def cholesky_solver(M: Array) -> Callable[[Array], Array]:
 def _conjugate_gradients(points: Any, reg: Array, g: Array, forcing: float) -> Array:
     """Return -M^-1 g by conjugate gradients, to |residual| <= forcing |g| in the metric of the diagonal."""
     diagonal = points.curvature() + reg
+    reg = np.where(diagonal == 0, 1.0, reg)  # an intercept without curvature: the line search finds the length
     diagonal[diagonal == 0] = 1.0
     p, residual = np.zeros(len(g)), -g
     scaled = residual / diagonal
@@ -101,14 +102,14 @@ def _line_search(points: Any, reg: Array, u: Array, p: Array) -> float:
 
 
 def primal_newton(
-    problem: Any, u: Array, *, tol: float, formed: bool | None = None
+    problem: Any, u: Array, *, tol: float, formed: bool | None = None, points: Any = None
 ) -> Generator[tuple[Any, ...], Any, None]:
     """Yield (iterations so far, u, z, f, converged) until rounding stops the progress.
 
     A point has converged if |g| <= tol |g at 0|, for labels times the share of the rarer one, as LIBLINEAR asks. The
-    problem is a `LinearProblem`, or another with its `reg`, `rarer_share` and `newton_points`.
+    problem is a `LinearProblem`, or another with its `reg`, `rarer_share` and `newton_points`, where `points` are None.
     """
-    reg, points = problem.reg, problem.newton_points()
+    reg, points = problem.reg, problem.newton_points() if points is None else points
     formed = len(reg) - 1 <= MAX_FORMED if formed is None else formed
     u = u.copy()
     first = np.sqrt(inner(g0 := points.first_gradient(), g0))

@@ -1,8 +1,13 @@
-"""The run of a linear machine over partitions: Newton's method for squared losses, interior points for the others.
+"""The run of a linear machine over partitions: Newton's method, interior points, or proximal steps.
 
-Both are those of `solve_linear`, over sums of the partitions. The interior-point method, and Newton's up to 500
-features, form a matrix of (d + 1)^2 numbers for each partition; beyond, Newton's directions come from conjugate
-gradients, which send vectors of d + 1 numbers.
+::
+
+    loss       features     algorithm
+    squared    any          Newton's method; a matrix up to 500 features, beyond conjugate gradients
+    other      <= 1000      the interior-point method: exact, whatever C is
+    other      more         Newton's method in proximal steps, see `symsvm.linear.proximal_points`
+
+Newton's and the interior-point method are those of `solve_linear`, over sums of the partitions.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symsvm.linear.interior_point import MAX_INTERIOR, interior_point
+from symsvm.linear.interior_point import interior_point
 from symsvm.linear.primal_newton import primal_newton
+from symsvm.linear.proximal_points import proximal_newton_steps
 from symsvm.linear.solve_linear import LinearSolution, run_stages
 from symsvm.solvers.program import check_run_arguments
 
@@ -22,24 +28,7 @@ if TYPE_CHECKING:
     from symsvm.linear.partitioned_problem import PartitionedProblem
     from symsvm.solvers.solution import Callback
 
-__all__ = ["check_features", "solve_partitioned"]
-
-
-def check_features(d: int, loss: str) -> None:
-    """Raise if a loss over partitions cannot have so many features.
-
-    Parameters
-    ----------
-    d : int
-        The number of features.
-    loss : str
-        The loss.
-    """
-    if d > MAX_INTERIOR and not loss.startswith("squared"):
-        raise ValueError(
-            f"loss={loss!r} over partitions takes at most {MAX_INTERIOR} features, and X has {d}: use "
-            f"loss='squared_{loss}', which takes any number, or bring the points into one process."
-        )
+__all__ = ["solve_partitioned"]
 
 
 def solve_partitioned(
@@ -71,11 +60,12 @@ def solve_partitioned(
     first = np.zeros(problem.d + 1) if start is None else np.asarray(start, dtype="float64")
 
     def stage(best: Any, most: float) -> Any:
-        return primal_newton(problem, first, tol=tol) if problem.squared else interior_point(problem)
+        if problem.method == "newton":
+            return primal_newton(problem, first, tol=tol)
+        return interior_point(problem) if problem.method == "interior point" else proximal_newton_steps(problem)
 
-    name = "newton" if problem.squared else "interior point"
     (_, u, z), stopped, n_iter, trace, algorithm = run_stages(
-        [(name, stage)],
+        [(problem.method, stage)],
         problem.measure,
         zero=problem.zero,
         tol=tol,
