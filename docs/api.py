@@ -17,6 +17,7 @@ PACKAGES = {
     "compiler": "rewrites.md",
     "explanation": "rewrites.md",
     "evaluation": "architecture.md",
+    "distributed": "distributed.md",
     "linear": "estimators.md",
     "implicit": "gradients.md",
     "jax": "gradients.md",

@@ -17,7 +17,7 @@ BOTTOM = (
     ("gradients", "implicit, heads", "of solutions, by anything"),
     ("graphs", "graphs", "structure and types"),
     ("ops", "compiler/ops", "pairs of points in tiles"),
-    ("kernel matrix", "evaluation", "blocks and products"),
+    ("kernel matrix", "evaluation, distributed", "blocks and products"),
     ("estimators", "estimators, linear", "SVC, SVR, LinearSVC ..."),
 )
 USERS = (

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib.image
@@ -34,6 +35,17 @@ def test_compose_closes_the_gaps_of_six_duals(monkeypatch, capsys):
     assert out.count("optimal: W = ") == 6
     assert out.count(": Decomposition(") == 5
     assert " 0 of which rise" in out
+
+
+def test_the_cluster_example_loses_a_worker_and_no_bit(monkeypatch, capsys):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(sys, "argv", ["cluster.py", "--points", "2800"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of Dask's own connections, in its threads
+        same, lost = script("examples/cluster.py").main()
+    assert same
+    assert lost >= 1
+    assert "certificate: optimal" in capsys.readouterr().out
 
 
 def test_the_duals_of_compose_are_short():

@@ -130,6 +130,7 @@ def test_classifiers_take_collections(client):
         np.testing.assert_allclose(model.intercept_, alone.intercept_, atol=1e-5)
         assert model.classes_.tolist() == alone.classes_.tolist()
         assert model.n_samples_fit_ == (WEIGHTS > 0).sum()
+        assert model.traffic_["lost"] == 0
         certificates = np.atleast_1d(model.certificate_)
         assert {certificate.status for certificate in certificates} == {"optimal"}
         values, labels = model.decision_function(points), model.predict(csr)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from symsvm.cli.cluster_training import check_cluster_options, train_on_cluster
 from symsvm.cli.command_group import DONE, NOT_CONVERGED, InvalidUsage
 from symsvm.cli.inputs import (
     READER_OPTIONS,
@@ -74,6 +75,11 @@ _data = section("Data")
 @_data("--test", type=DataFile(), help="Also report the scores on this file.")
 @_data("--test-labels", type=DataFile(), help="Labels of --test, if they are in a separate file.")
 @_data("--test-limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N rows of the test data.")
+@_data(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Train on the Dask cluster of this scheduler, tcp://HOST:PORT; its workers read FILE (Parquet, .npy, LIBSVM).",
+)
 @section("Output")(
     "--score/--no-score",
     default=True,
@@ -140,6 +146,8 @@ class Training:
             # Models of texts have probabilities unless -b 0 is given.
             probability = 1 if settings["probability"] is None else settings["probability"]
             self.settings |= {"type_": self.kind, "probability": probability}
+        if settings["scheduler"] is not None:
+            check_cluster_options(settings, self.kind)
         is_scaled = settings["scale"] not in (None, "none")
         check_model_path(settings["output"], is_scaled=is_scaled, is_linear=self.kind.startswith("linear"))
 
@@ -192,6 +200,9 @@ class Training:
         if s["model_in"] is not None:
             self._run_loaded(s["model_in"])
             return
+        if s["scheduler"] is not None:
+            train_on_cluster(self)
+            return
         table = self._read_training()
         # The test data are read first: an error in them must not come after a long training.
         test = self._read_test(None if s["text"] else table.X.shape[1])
@@ -216,6 +227,14 @@ class Training:
         else:
             self._show_fit()
         self._finish(model, None if self.interrupted else test)
+
+    def report(self, model: Any) -> None:
+        """Report on a model that a cluster has trained, and on the test data."""
+        test = self._read_test(model.n_features_in_) if self.settings["test"] is not None else None
+        if test is not None and self.kind in CLASSIFIERS:
+            check_classes(test, model.classes_)
+        self._show_fit()
+        self._finish(model, test)
 
     def _run_loaded(self, path: str) -> None:
         """Report on a model that was trained before, as psvm does."""

@@ -4,11 +4,11 @@
 one object for each part of the data.
 """
 
-from symsvm.distributed.collection import Spread, spread
 from symsvm.distributed.dask_engine import DaskEngine
 from symsvm.distributed.engine import Actor, ClusterError, Engine, Reply, WorkerLostError
 from symsvm.distributed.process_engine import ProcessEngine
 from symsvm.distributed.ray_engine import RayEngine
+from symsvm.distributed.spread_data import Spread, spread
 from symsvm.distributed.team import Part, Team
 
 __all__ = [

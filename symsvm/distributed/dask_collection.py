@@ -90,11 +90,11 @@ class DaskCollection:
         futures = futures_of(self._X)
         if futures:
             where = engine.client.sync(engine.client.scheduler.who_has, keys=[future.key for future in futures])
-            where = {str(key): workers for key, workers in where.items()}
+            where = {str(key): sorted(workers) for key, workers in where.items()}
             for i, block in enumerate(delayed):
-                keys = [str(key) for key in block.__dask_graph__()]
-                found = {worker for key in keys for worker in where.get(key, ())}
-                holders[i] = min(found) if found else None
+                keys = {str(block.key), *(str(future.key) for future in futures_of(block))}
+                found = [worker for key in sorted(keys) for worker in where.get(key, ())]
+                holders[i] = max(found, key=found.count) if found else None
         return [Block(block, worker, count) for block, worker, count in zip(delayed, holders, counts, strict=True)]
 
 

@@ -20,6 +20,8 @@ __all__ = ["DaskEngine", "active_client"]
 
 # Seconds between two looks at a worker that has not answered yet.
 _POLL = 1.0
+# Looks that find the same heartbeat before a worker is silent.
+_LOOKS = 10
 # Seconds for the scheduler to answer, and for a worker that is asked whether it can be reached directly.
 _SCHEDULER, _REACH = 10.0, 3.0
 
@@ -59,7 +61,9 @@ class DaskEngine:
                 "DaskEngine: there is no active Dask client; make one, distributed.Client(address) for example."
             )
         address, options = (client, {}) if isinstance(client, str) else (client.scheduler.address, _options(client))
-        self.silence, self._number, self._lost = silence, itertools.count(), set()
+        self.silence, self._number = silence, itertools.count()
+        # The last heartbeat of each worker, when it was noticed here, and how often it was the last one since.
+        self._heard: dict[str, tuple[float, float, int]] = {}
         self._actors: set[Any] = set()
         # A client of its own: calls go to the workers directly, and the user's client stays as it is.
         self.client = distributed.Client(
@@ -75,9 +79,13 @@ class DaskEngine:
         dict
             Addresses and threads, in the order of the addresses.
         """
-        now, found = time.time(), {}
+        now, found = time.monotonic(), {}
         for address, worker in sorted(self._identity()["workers"].items()):
-            if now - worker["last_seen"] <= self.silence and address not in self._lost:
+            beat = worker["last_seen"]  # by the scheduler's clock
+            last, noticed, looks = self._heard.get(address, (None, now, 0))
+            self._heard[address] = (beat, now, 0) if last != beat else (beat, noticed, looks + 1)
+            # This process, or the scheduler, may itself have been silent between two looks.
+            if now - self._heard[address][1] <= self.silence or self._heard[address][2] < _LOOKS:
                 found[address] = worker["nthreads"]
         return found
 
@@ -118,7 +126,7 @@ class DaskEngine:
 
     def _begun(self, value: Any, worker: str) -> Any:
         """Arguments whose delayed objects, also in lists, are being computed by this worker."""
-        if isinstance(value, (list, tuple)):
+        if type(value) in (list, tuple):
             return [self._begun(each, worker) for each in value]
         if hasattr(value, "__dask_graph__"):
             return self.client.compute(value, workers=[worker], allow_other_workers=True)
@@ -182,24 +190,6 @@ class DaskEngine:
         """
         return worker in self.workers()
 
-    def lose(self, worker: str) -> WorkerLostError:
-        """Ask nothing of a worker any more, even if it comes back: its objects are being made elsewhere.
-
-        Parameters
-        ----------
-        worker : str
-            The worker's address.
-
-        Returns
-        -------
-        WorkerLostError
-            What to raise.
-        """
-        with contextlib.suppress(Exception):
-            if worker in self._identity()["workers"]:
-                self._lost.add(worker)
-        return WorkerLostError(f"the worker {worker} was lost.")
-
     def register(self, actor: Any, is_there: bool) -> None:
         """Note that an actor is there, or that it is not any more.
 
@@ -256,11 +246,11 @@ class _Birth:
             except TimeoutError:
                 if not engine.is_alive(self._worker):
                     future.cancel()
-                    raise engine.lose(self._worker) from None
+                    raise _lost(self._worker) from None
             except Exception as error:
                 if _is_loss(error) or not engine.is_alive(self._worker):
                     future.cancel()
-                    raise engine.lose(self._worker) from error
+                    raise _lost(self._worker) from error
                 raise
 
 
@@ -303,20 +293,26 @@ class _DaskReply:
                 answer = self._future.result(timeout=_POLL)
                 break
             except TimeoutError as error:
-                is_alive = self._engine.is_alive(self._worker)
-                if not is_alive or self._future.done():
+                if self._future.done():  # since then, or by a time limit of a connection
+                    if isinstance(self._future.exception(), TimeoutError):
+                        raise _lost(self._worker) from error
+                elif not self._engine.is_alive(self._worker):
                     self._future.cancel()
-                    raise self._engine.lose(self._worker) from error
+                    raise _lost(self._worker) from error
             except Exception as error:
                 if _is_loss(error) or not self._engine.is_alive(self._worker):
-                    raise self._engine.lose(self._worker) from error
+                    raise _lost(self._worker) from error
                 raise
         if answer["status"] == "OK":
             return answer["result"]
         error = answer["exception"]
         if isinstance(error, StaleObjectError):
-            raise self._engine.lose(self._worker) from error
+            raise _lost(self._worker) from error
         raise error
+
+
+def _lost(worker: str) -> WorkerLostError:
+    return WorkerLostError(f"the worker {worker} was lost.")
 
 
 def _is_loss(error: BaseException) -> bool:

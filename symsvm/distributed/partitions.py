@@ -13,7 +13,7 @@ from symsvm.distributed.team import Part
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from symsvm.distributed.collection import Collection
+    from symsvm.distributed.spread_data import Collection
 
 __all__ = ["cells", "make_parts", "pieces"]
 

@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from multiprocessing.connection import Listener
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from symsvm._lib.threads import core_count
@@ -69,11 +70,14 @@ class ProcessEngine:
         """
         key = secrets.token_bytes(32)
         with Listener(authkey=key) as listener:
-            children = [_start(listener.address, key) for _ in range(count)]
+            children = [_start(listener.address, key, i) for i in range(count)]
             try:
-                for child in children:
-                    process = _Process(child, _accept(listener, child))
-                    self._processes[f"process-{next(self._number)}"] = process
+                connections = {}  # they come in any order
+                while len(connections) < count:
+                    connection = _accept(listener, children)
+                    connections[connection.recv()] = connection
+                for i, child in enumerate(children):
+                    self._processes[f"process-{next(self._number)}"] = _Process(child, connections[i])
             except BaseException:
                 for child in children:
                     child.kill()
@@ -149,20 +153,20 @@ class ProcessEngine:
             self.close()
 
 
-def _start(address: Any, key: bytes) -> subprocess.Popen:
+def _start(address: Any, key: bytes, number: int) -> subprocess.Popen:
     """Start a process that connects to this address."""
     # It imports what this process imports, from where it does.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     code = "from symsvm.distributed.worker_process import main; main()"
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment)
     assert child.stdin is not None
-    child.stdin.write(f"{address!r}\n{key.hex()}\n".encode())
+    child.stdin.write(f"{address!r}\n{key.hex()}\n{number}\n".encode())
     child.stdin.flush()  # it stays open: its end tells the process that this one has ended
     return child
 
 
-def _accept(listener: Listener, child: subprocess.Popen) -> Any:
-    """Wait for the connection of a process that was started."""
+def _accept(listener: Listener, children: list[subprocess.Popen]) -> Any:
+    """Wait for the connection of one of the processes that were started."""
     found: list[Any] = []
 
     def accept():
@@ -172,7 +176,7 @@ def _accept(listener: Listener, child: subprocess.Popen) -> Any:
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()
     end = time.monotonic() + _START
-    while thread.is_alive() and time.monotonic() < end and child.poll() is None:
+    while thread.is_alive() and time.monotonic() < end and all(child.poll() is None for child in children):
         thread.join(_POLL)
     if not found:
         raise ClusterError("a worker process did not start: see what it has written to the standard error stream.")
@@ -213,8 +217,9 @@ class _Process:
         number = next(self._number)
         with self._news:
             self._replies[number] = None
+        packed = ForkingPickler.dumps((number, *message))
         with contextlib.suppress(OSError), self._sending:  # the reply says that it is lost
-            self._connection.send((number, *message))
+            self._connection.send_bytes(packed)
         return _ProcessReply(self, number, silence)
 
     def take(self, number, silence):

@@ -190,6 +190,7 @@ class SpreadKernelMatrix:
             if found is not None:
                 out[some] = found[0]
                 self.entries += found[1]
+                points.team.traffic.entries[int(exact)] += found[1]
 
     def visitors(self, columns: Array) -> Any:
         """Return the points with these indices, to be sent to all workers.

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from symsvm.distributed.engine import ClusterError
-from symsvm.distributed.rows import Rows, stack
 from symsvm.distributed.team import Part, Team
+from symsvm.distributed.worker_rows import Rows, stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

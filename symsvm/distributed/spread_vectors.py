@@ -111,8 +111,8 @@ class SpreadVectors:
         return self._points[k][point] + copy * self.qp.m
 
     def _change(self, name: str, *args: Any) -> None:
-        """Note a step that returns nothing; it goes with the next call."""
-        self._waiting.append((name, args))
+        """Note a step that returns nothing; it goes with the next call. The caller may write to its arrays again."""
+        self._waiting.append((name, tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)))
         self._forget_readings()
 
     def _forget_readings(self) -> None:
@@ -123,7 +123,7 @@ class SpreadVectors:
     def _note_gradient(self, variables: Array, F: Array) -> None:
         self._F[variables], self._read_at[variables] = F, self._version
 
-    def _ask(self, *steps: tuple[str, tuple[Any, ...]]) -> list[list[Any]]:
+    def _ask(self, *steps: tuple[str, tuple[Any, ...]]) -> list[Any]:
         """Take the steps that wait, then these; return the results of these, for each part that has rows."""
         waiting = self._waiting
         every = [*waiting, *steps]
@@ -135,7 +135,9 @@ class SpreadVectors:
         found = self._team.call_each("apply", arguments)
         self._waiting = []
         self._log += [step for step in every if step[0] in _KEPT]
-        self.matrix.entries += sum(each[1] for each in found if each is not None)
+        entries = np.sum([each[1] for each in found if each is not None], axis=0)
+        self.matrix.entries += int(entries.sum())
+        self._team.traffic.entries += entries
         return [None if each is None else each[0][-len(steps) :] for each in found]  # pyright: ignore
 
     def _localised(self, k: int, i: int, step: tuple[str, tuple[Any, ...]], visitors: dict[int, Any]) -> Any:
@@ -193,7 +195,7 @@ class SpreadVectors:
         """Compute F and its extremes over the active variables."""
         if self._surveyed is None:
             self._note_survey([found[0] for found in self._ask(("survey", ())) if found is not None])
-        return self._surveyed[0]
+        return self._surveyed[0]  # pyright: ignore[reportOptionalSubscript]
 
     def _note_survey(self, parts: list[Any]) -> None:
         """Put the surveys of the parts together."""
@@ -203,7 +205,7 @@ class SpreadVectors:
         with np.errstate(invalid="ignore"):
             violation = float(max(0.0, *(most - least)))
         counts = [sum(survey[i] for survey in surveys) for i in (0, 1)]
-        whole = Survey(*counts, violation, least, most, middle_of(least, most))
+        whole = Survey(counts[0], counts[1], violation, least, most, middle_of(least, most))
         self._surveyed = whole, all(is_finite for _, is_finite in parts)
 
     def is_finite(self) -> bool:
@@ -222,11 +224,11 @@ class SpreadVectors:
     def violators(self, least: Array, most: Array, floor: float) -> tuple[Array, Array, Array, Array, Array]:
         """The free active variables, and those at a bound that could rise and that could fall, with their scores."""
         ends = least, most, floor
-        known = self._candidates
+        known: Any = self._candidates
         if known is None or not all(map(np.array_equal, known[0], ends)):
             found = self._ask(("violators", ends))
             self._note_candidates(ends, [None if each is None else each[0] for each in found])
-        (free, _), (up, F_up), (low, F_low) = self._candidates[1]
+        _, ((free, _), (up, F_up), (low, F_low)) = self._candidates
         group = self.qp.group
         return free, up, most[np.maximum(group[up], 0)] - F_up, low, F_low - least[np.maximum(group[low], 0)]
 
@@ -251,9 +253,10 @@ class SpreadVectors:
             self._note_gradient(variables, self._scattered("gradient", variables))
         return self._F[variables]
 
-    def relative_gradient(self, members: Array, middle: Array | float) -> Array:
-        """A vector with F - middle at these members."""
-        self._relative[members] = self.gradient(members) - (middle[members] if np.ndim(middle) else middle)
+    def relative_gradient(self, members: Array, middle: Array | None) -> Array:
+        """A vector with F minus the middle of its equality, if there are any, at these members."""
+        F = self.gradient(members)
+        self._relative[members] = F - (0.0 if middle is None else middle[np.maximum(self.qp.group[members], 0)])
         return self._relative
 
     def products(self, points: Array) -> Array:
@@ -318,7 +321,7 @@ class SpreadVectors:
         self.z = z
         if z.any() or not self._is_untouched:  # all parts begin at 0
             self._is_untouched = False
-            self._change("put", z.copy())
+            self._change("put", z)
 
     def move(self, variables: Array, values: Array) -> None:
         """Give some variables these values; K z is not changed."""
@@ -332,7 +335,7 @@ class SpreadVectors:
         if not self._live:  # what was before does not matter any more
             self._log, self._waiting = [], []
             if not self._is_untouched:
-                self._change("put", self.z.copy())
+                self._change("put", self.z)
         self._forget_readings()
         found = self._ask(("recompute", (d, points, deadline - time.perf_counter())))
         return all(each[0] for each in found if each is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import time
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "Team", "Traffic", "payload"]
 
+_LOG = logging.getLogger(__name__)
 # Seconds to wait for a worker to join where none is left, and between two looks.
 _PATIENCE, _POLL = 30.0, 0.5
 
@@ -55,11 +57,23 @@ class Traffic:
         Objects that were lost and made again.
     waited : float
         Seconds between the first request of a round and its last reply.
+    entries : array of int
+        Values of the kernel that the workers have computed, in float32 and in float64.
     """
 
     def __init__(self) -> None:
         self.calls = self.sent = self.received = self.lost = 0
-        self.waited = 0.0
+        self.waited, self.entries = 0.0, np.zeros(2, "int64")
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers by their names.
+
+        Returns
+        -------
+        dict
+            The numbers.
+        """
+        return {**vars(self), "entries": self.entries.tolist()}
 
 
 class Team:
@@ -153,7 +167,8 @@ class Team:
         for k in asked:
             try:
                 results[k] = replies[k].result()
-            except WorkerLostError:
+            except WorkerLostError as error:
+                _LOG.warning("part %d of %d: %s %s", k, len(self), error, error.__cause__ or "")
                 results[k] = self._persist(k, lambda k=k: self._ask(k, method, *(arguments[k] or ())))
             traffic.sent += payload(arguments[k])
             traffic.received += payload(results[k])
@@ -190,6 +205,7 @@ class Team:
                     self._actors[k].discard()
                 self.traffic.lost += 1
                 part = self._parts[k]
+                _LOG.warning("part %d of %d is loaded again by %s.", k, len(self), worker)
                 self._actors[k] = self._greeted(self.engine.spawn(worker, part.factory, *part.args).result())
                 if self.restore is not None:
                     self.restore(k, lambda method, *args: self._ask(k, method, *args))

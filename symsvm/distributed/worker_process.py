@@ -22,9 +22,11 @@ def main() -> None:
     """Serve the requests of the process that started this one, until its end closes the standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller
     address, key = ast.literal_eval(sys.stdin.readline()), bytes.fromhex(sys.stdin.readline())
+    number = int(sys.stdin.readline())
     threading.Thread(target=_end_with_caller, daemon=True).start()
     sending, objects = threading.Lock(), Objects()
     with contextlib.suppress(OSError, EOFError), Client(address, authkey=key) as connection:
+        connection.send(number)
 
         def send(*message):
             with sending:
@@ -53,4 +55,4 @@ def main() -> None:
 def _end_with_caller() -> None:
     """End this process when the caller has ended, or closes the pipe."""
     sys.stdin.read()
-    os._exit(0)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -169,6 +169,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         """
         vars(self).pop("streams_", None)
         vars(self).pop("n_samples_fit_", None)
+        vars(self).pop("traffic_", None)
         if (collection := collection_of(X)) is not None:
             start = self._take_start()
             self._begin_fit()

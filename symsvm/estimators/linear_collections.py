@@ -38,6 +38,7 @@ def _points(model: Any, collection: Any, data: tuple[Any, Any, Any], classifies:
             points = PartitionedPoints(team)
             _check(model, data[0], points)
             yield points
+            model.traffic_ = team.traffic.summary()
         finally:
             team.close()
 

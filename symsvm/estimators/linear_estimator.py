@@ -225,6 +225,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
             self.coef_, self.intercept_ = solution.w, np.array([solution.intercept], dtype="float64")
             self._store([solution])
             return self
+        vars(self).pop("traffic_", None)
         points, targets = self.check_points(X, y, y_numeric=True)
         weights = sample_weights(sample_weight, len(targets))
         used = np.flatnonzero(weights)

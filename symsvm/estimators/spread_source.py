@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +13,6 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm.distributed.collection import Spread
 from symsvm.distributed.dask_collection import (
     DaskCollection,
     apply_to_blocks,
@@ -21,6 +21,7 @@ from symsvm.distributed.dask_collection import (
     local_array,
 )
 from symsvm.distributed.dask_engine import active_client
+from symsvm.distributed.spread_data import Spread
 from symsvm.distributed.spread_matrix import SpreadKernelMatrix
 from symsvm.distributed.spread_points import SpreadPoints
 from symsvm.estimators.kernel_source import KernelSource
@@ -48,16 +49,22 @@ def collection_of(X: Any) -> Any:
 
 
 def fits_collections(fit: _Method) -> _Method:
-    """Make `fit` take collections: their points stay with the workers, labels and weights come to the caller."""
+    """Make `fit` take collections: their points stay with the workers, labels and weights come to the caller.
+
+    The model then has `traffic_`, a dict of what was sent and computed; see `symsvm.distributed.team.Traffic`.
+    """
 
     @functools.wraps(fit)
     def spread_fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         if isinstance(X, np.ndarray) or (collection := collection_of(X)) is None:
+            vars(model).pop("traffic_", None)
             return fit(model, X, y, sample_weight)
         with _source_of(model, collection, X) as points:
             if y is None and points.has_labels:
                 y = points.labels()
-            return fit(model, PointsView(points), local_array(y), local_array(sample_weight))
+            fit(model, PointsView(points), local_array(y), local_array(sample_weight))
+            model.traffic_ = points.team.traffic.summary()
+            return model
 
     return spread_fit  # pyright: ignore[reportReturnType]
 
@@ -71,17 +78,24 @@ def maps_collections(method: _Method) -> _Method:
             return method(model, X, *args)
         if is_dask(X):
             check_is_fitted(model)
-            return apply_to_blocks(X, model, method.__name__)
+            return apply_to_blocks(X, _without_solutions(model), method.__name__)
         if isinstance(X, Spread):
             check_is_fitted(model)
             points = SpreadPoints(X.connect, X.blocks)
             try:
-                return points.apply(method.__name__, model)
+                return points.apply(method.__name__, _without_solutions(model))
             finally:
                 points.close()
         return method(model, X, *args)
 
     return spread_method  # pyright: ignore[reportReturnType]
+
+
+def _without_solutions(model: Any) -> Any:
+    """A copy of a fitted model for predictions: its certificates, which are computed for copies, stay behind."""
+    other = copy.copy(model)
+    other.solutions_ = []
+    return other
 
 
 def score_collection(model: Any, X: Any, y: Any, sample_weight: Any, score: Callable[..., float]) -> float:
@@ -111,14 +125,14 @@ def _source_of(model: Any, collection: Any, X: Any) -> Iterator[SpreadPoints]:
     points = SpreadPoints(collection.connect, collection.blocks)
     before = vars(model).get("_source")
     names = np.asarray(X.columns, dtype=object) if is_frame(X) else None
-    model._source = SpreadSource(names)
+    vars(model)["_source"] = SpreadSource(names)
     try:
         yield points
     finally:
         points.close()
-        del model._source
+        vars(model).pop("_source")
         if before is not None:
-            model._source = before
+            vars(model)["_source"] = before
 
 
 class PointsView:
@@ -232,7 +246,7 @@ class SpreadSource(KernelSource):
         if y[0] is None:
             raise ValueError(f"{type(estimator).__name__} needs labels or targets y, got None.")
         is_target = options.get("y_numeric", False)
-        dtype = np.float64 if is_target else None
+        dtype: Any = np.float64 if is_target else None
         labels: Any = check_array(y[0], ensure_2d=False, dtype=dtype, input_name="y", ensure_all_finite=is_target)
         labels = np.ravel(labels)
         if len(labels) != len(X):
@@ -253,7 +267,7 @@ class SpreadSource(KernelSource):
         kernel.check_points(X)
         check_symmetric(kernel, X, mode=estimator.mode)  # pyright: ignore[reportArgumentType]
         if len(X) <= DEFAULTS.whole:  # all points are the working set, which the caller has
-            local: Any = copy_with_kernel(estimator, kernel)
+            local: Any = _copy_with_kernel(estimator, kernel)
             return kernel, super().bind(local, X[np.arange(len(X))], weights)[1]
         return kernel, SpreadKernelMatrix(estimator.add_intercept(kernel), X.points, X.index, mode=estimator.mode)
 
@@ -272,10 +286,8 @@ class SpreadSource(KernelSource):
         return dataclasses.replace(solution, certify=certified)
 
 
-def copy_with_kernel(estimator: Any, kernel: Kernel) -> Any:
+def _copy_with_kernel(estimator: Any, kernel: Kernel) -> Any:
     """Return a copy of an estimator whose kernel is this one, for a matrix in memory."""
-    import copy
-
     other = copy.copy(estimator)
     other.kernel_for = lambda X, weights: kernel
     return other

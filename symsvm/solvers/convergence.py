@@ -71,6 +71,7 @@ def _caller_level() -> int:
 class ProgressBar:
     """A bar from the first violation to tol, on a logarithmic scale, with the gap and the support vectors.
 
+    After a second it has the rows of the kernel matrix that are computed in a second, and an estimate of what is left.
     It is drawn on a terminal only.
     """
 
@@ -92,6 +93,10 @@ class ProgressBar:
             text.append(f"gap {info.gap:.1e}")
         if info.free is not None and info.bounded is not None:
             text.append(f"{info.free + info.bounded} support vectors")
+        if info.rows and info.seconds > 1:
+            text.append(f"{info.rows / info.seconds:.0f} rows/s")
+        if 0.02 < self._bar.n < 1 and info.seconds > 1:  # if the violation goes on to fall as it did
+            text.append(f"about {info.seconds * (1 / self._bar.n - 1):.0f} s left")
         self._bar.set_postfix_str(", ".join(text))
 
     def close(self) -> None:

@@ -269,8 +269,7 @@ class State:
         if self.pairs is None:
             eps = max(self.aim * tol, eps)
         # F of free variables is near the middle: relative to it, float32 has the digits that count.
-        middle = self.middle[np.maximum(self.qp.group, 0)] if len(self.qp.total) else 0.0
-        F = self.vectors.relative_gradient(W, middle)
+        F = self.vectors.relative_gradient(W, self.middle if len(self.qp.total) else None)
         new, change, steps = self.working.solve(F, self.z, eps, deadline)
         self.steps += steps
         moved = np.flatnonzero(new != self.z[W])

@@ -149,9 +149,9 @@ class LocalVectors:
         """F of some active variables."""
         return self.F[variables]
 
-    def relative_gradient(self, members: Array, middle: Array | float) -> Array:
-        """A vector with F - middle at these members at least."""
-        return self.F - middle
+    def relative_gradient(self, members: Array, middle: Array | None) -> Array:
+        """A vector with F minus the middle of its equality, if there are any, at these members at least."""
+        return self.F - (0.0 if middle is None else middle[np.maximum(self.qp.group, 0)])
 
     def products(self, points: Array) -> Array:
         """K z at some points."""

@@ -263,7 +263,7 @@ class Rows:
         program = QuadraticProgram(p, lower, upper, len(rows), group, total, diagonal)
         self._runs[run] = _Run(program, self._matrices[matrix], rows)
 
-    def apply(self, run: int, steps: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[list[Any], int]:
+    def apply(self, run: int, steps: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[list[Any], Array]:
         """Take steps of a run one after another.
 
         Parameters
@@ -275,11 +275,11 @@ class Rows:
 
         Returns
         -------
-        tuple of (list, int)
-            Their results, and the number of kernel values that were computed.
+        tuple of (list, array)
+            Their results, and the number of kernel values that were computed in float32 and in float64.
         """
         own = self._runs[run]
-        before = own.matrix.entries
+        before = own.matrix.entries.copy()
         results = [getattr(own, name)(*args) for name, args in steps]
         return results, own.matrix.entries - before
 
@@ -332,7 +332,7 @@ class _Columns:
 
     def __init__(self, matrix, rows):
         self._matrix, self._rows, self._visitors, self._made = matrix, rows, None, {}
-        self.m, self.entries = len(rows), 0
+        self.m, self.entries = len(rows), np.zeros(2, "int64")  # in float32, and in float64
 
     def visit(self, points):
         """Let these points be the columns."""
@@ -343,7 +343,7 @@ class _Columns:
         if exact not in self._made:
             self._made[exact] = self._matrix.columns(self._visitors, exact)
         own = self._rows if rows is None else self._rows[rows]
-        self.entries += len(own) * len(columns)
+        self.entries[int(exact)] += len(own) * len(columns)
         with np.errstate(over="ignore", invalid="ignore"):
             self._made[exact].matvec(q, own, columns, out)
 
@@ -353,7 +353,8 @@ class _Run:
 
     def __init__(self, program, matrix, rows):
         self.qp, self.matrix = program, _Columns(matrix, rows)
-        self._vectors: Any = LocalVectors(program, self.matrix)
+        own: Any = self.matrix
+        self._vectors: Any = LocalVectors(program, own)
         self._saved = {}
 
     def put(self, z):
@@ -448,7 +449,7 @@ def stack(blocks: Sequence[Any], dtype: str, is_sparse: bool, width: int) -> Any
             return sparse.csr_matrix((0, width), dtype=dtype)
         blocks = [sparse.csr_matrix(block) for block in blocks]
         blocks = [sparse.csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], width)) for b in blocks]
-        X = sparse.vstack(blocks, format="csr").astype(dtype)
+        X: Any = sparse.vstack(blocks, format="csr").astype(dtype)
         X.sort_indices()
         return X
     if len(blocks) == 1:

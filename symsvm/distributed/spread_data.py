@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,7 +40,8 @@ class Collection(Protocol):
         ...
 
 
-class ArrayBlock(NamedTuple):
+@dataclass(frozen=True)
+class ArrayBlock:
     """Some rows of an array in memory, which are sent to a worker.
 
     Attributes
@@ -61,7 +63,8 @@ class ArrayBlock(NamedTuple):
         return self.X
 
 
-class MappedRows(NamedTuple):
+@dataclass(frozen=True)
+class MappedRows:
     """Some rows of a memory-mapped array: a worker maps the file itself.
 
     Attributes
@@ -100,7 +103,8 @@ class MappedRows(NamedTuple):
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)[self.start : self.stop]
 
 
-class FileLines(NamedTuple):
+@dataclass(frozen=True)
+class FileLines:
     """Some lines of a LIBSVM file, those that begin between two places of it: points and labels.
 
     Attributes
@@ -115,7 +119,7 @@ class FileLines(NamedTuple):
     start: int
     stop: int
 
-    is_open = True
+    is_open: ClassVar[bool] = True
 
     def load(self) -> Any:
         """Return the points and the labels.
@@ -142,7 +146,8 @@ class FileLines(NamedTuple):
             with tempfile.TemporaryFile() as lines:
                 lines.write(file.read(end - begin))
                 lines.seek(0)
-                return load_svmlight_file(lines, zero_based=False)
+                found: Any = load_svmlight_file(lines, zero_based=False)  # pyright: ignore[reportArgumentType]
+                return found[0], found[1]
 
 
 class Spread:
@@ -214,10 +219,14 @@ def spread(X: Any, engine: Engine, *, rows: int | None = None) -> Spread:
     """
     count = 4 * max(1, len(engine.workers()))
     if isinstance(X, (str, os.PathLike)) or (isinstance(X, (list, tuple)) and all(isinstance(x, str) for x in X)):
-        paths = [os.fspath(X)] if isinstance(X, (str, os.PathLike)) else list(X)
+        paths: Any = [os.fspath(X)] if isinstance(X, (str, os.PathLike)) else list(X)
         return _of_files(paths, engine, rows, -(-count // len(paths)))
-    if not hasattr(X, "tocsr"):
-        X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    X = X if isinstance(X, np.ndarray) or hasattr(X, "tocsr") else np.asarray(X)
+    return _of_array(X, engine, rows, count)
+
+
+def _of_array(X: Any, engine: Engine, rows: int | None, count: int) -> Spread:
+    """The points of an array, in so many blocks, or in blocks of so many rows."""
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got the shape {X.shape}.")
     m = X.shape[0]
@@ -226,10 +235,10 @@ def spread(X: Any, engine: Engine, *, rows: int | None = None) -> Spread:
     is_mapped = isinstance(X, np.memmap) and X.filename is not None and _is_whole(X)
     if is_mapped:
         order = "C" if X.flags.c_contiguous else "F"
-        given = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
+        given: Any = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
         blocks = [Block(MappedRows(*given, i, min(m, i + step)), None, min(m, i + step) - i) for i in cuts]
     else:
-        X = X.tocsr() if hasattr(X, "tocsr") else X
+        X = X if isinstance(X, np.ndarray) else X.tocsr()
         blocks = [Block(ArrayBlock(X[i : i + step]), None, min(m, i + step) - i) for i in cuts]
     return Spread(engine, blocks, X.shape)
 
