@@ -6,6 +6,7 @@ import pytest
 from engines import OneProcess, local_cluster
 from sklearn.datasets import load_iris, make_moons
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 
 from symsvm import SVC, LinearSVC
@@ -84,5 +85,8 @@ def test_dask_runs_our_search_and_scikit_learns():
         assert columns(tune(*CASES["kernels"], client=client)) == columns(tune(*CASES["kernels"], n_jobs=1))
         with joblib.parallel_config("dask"):
             spread = GridSearchCV(estimator, grid, refit=False).fit(points, labels)
+            pairs = OneVsOneClassifier(SVC(), n_jobs=2).fit(IRIS, KINDS)
     alone = GridSearchCV(estimator, grid, refit=False).fit(points, labels)
     np.testing.assert_array_equal(spread.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
+    values = OneVsOneClassifier(SVC()).fit(IRIS, KINDS).decision_function(IRIS)
+    np.testing.assert_array_equal(pairs.decision_function(IRIS), values)
