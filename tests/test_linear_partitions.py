@@ -76,7 +76,7 @@ def test_a_lost_worker_changes_no_bit(loss, kind):
     whole = OneProcess("ab")
     expected = bits(solve(whole, X, Y, loss, kind))
     n_calls = next(whole.calls)
-    for lose_after in RNG.integers(1, n_calls, 6):
+    for lose_after in (1, 3, *RNG.integers(4, n_calls, 5)):  # the first calls are for what the parts are
         engine = OneProcess("ab", lose_after)
         assert bits(solve(engine, X, Y, loss, kind)) == expected
         assert len(engine.names) == 1

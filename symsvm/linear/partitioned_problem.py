@@ -49,7 +49,7 @@ class PartitionedPoints:
     """
 
     def __init__(self, team: Team) -> None:
-        self.team, self._log = team, []
+        self.team, self._log, self._has_points = team, [], [False] * len(team)
         team.restore = self._restore
         summaries = team.call("summary")
         self._has_points = [summary.n > 0 for summary in summaries]
