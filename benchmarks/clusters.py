@@ -44,7 +44,12 @@ def engine(kind, workers):
             import distributed
 
             warnings.filterwarnings("ignore", "Sending large graph")
-            options = {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+            options = {
+                "threads_per_worker": 1,
+                "processes": True,
+                "dashboard_address": "127.0.0.1:0",
+                "host": "127.0.0.1",
+            }
             cluster = stack.enter_context(distributed.LocalCluster(n_workers=workers, **options))
             client = stack.enter_context(distributed.Client(cluster))
             made = stack.enter_context(DaskEngine(client))

@@ -1,6 +1,6 @@
 """A search over C and gamma with 5 folds beside GridSearchCV of scikit-learn, in one run.
 
-    SYMSVM_DATA=DIRECTORY python benchmarks/tuning.py [--turns 3] [--jobs 2] [--sets svmguide1 synthetic]
+    SYMSVM_DATA=DIRECTORY python benchmarks/tuning.py [--turns 3] [--jobs 2] [--sets svmguide1 synthetic] [--cluster]
 
 Two searches over the RBF kernel: 5 x 5 cells, 125 fits, on svmguide1 scaled to [-1, 1], and 4 x 3 cells, 60 fits, on
 6000 synthetic points of 20 features. `symsvm.tuning.tune` runs in threads, `GridSearchCV` over scikit-learn's SVC
@@ -8,11 +8,16 @@ Two searches over the RBF kernel: 5 x 5 cells, 125 fits, on svmguide1 scaled to 
 counts. The first call is listed separately: symsvm loads its compiled loops (and compiles them if they are not in the
 cache), scikit-learn starts processes. The last lines compare mean scores cell by cell, and say whether all bits are the
 same with one thread.
+
+With `--cluster` the contestants are `tune` in threads, `tune` over as many workers of a local Dask cluster, of one
+thread each, and `GridSearchCV` over symsvm's SVC, in processes and on the same cluster by joblib.
 """
 
 import argparse
+import contextlib
 import time
 
+import joblib
 import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
@@ -82,15 +87,49 @@ def compare(name, turns, jobs):
     print(f"best score: {ours.max():.4f}, scikit-learn {theirs.max():.4f}, halving {first['halving'][1]:.4f}")
 
 
+def compare_clusters(name, turns, jobs):
+    """Print the times of searches on a local cluster beside those of threads and processes, for one set."""
+    import distributed
+
+    X, labels, grid = SETS[name]()
+
+    def search(backend):
+        with joblib.parallel_config(backend) if backend else contextlib.nullcontext():
+            found = GridSearchCV(SVC(), grid, n_jobs=None if backend else jobs, refit=False).fit(X, labels)
+        return found.cv_results_["mean_test_score"]
+
+    options = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        runs = {
+            "tune, threads": lambda: tune(SVC(), X, labels, grid, n_jobs=jobs).table["mean_score"],
+            "tune, Dask": lambda: tune(SVC(), X, labels, grid, client=client).table["mean_score"],
+            "GridSearchCV, processes": lambda: search(None),
+            "GridSearchCV, Dask": lambda: search("dask"),
+        }
+        scores = {key: run() for key, run in runs.items()}  # compiles, and starts processes
+        best = dict.fromkeys(runs, np.inf)
+        for _ in range(turns):
+            for key, run in runs.items():
+                best[key] = min(best[key], timed(run)[0])
+    least = min(best["tune, threads"], best["GridSearchCV, processes"])
+    ours = scores["tune, threads"]
+    print(f"\n{name}, {len(X)} points, {len(ours)} cells in 5 folds, symsvm.SVC, {jobs} jobs or workers of one thread")
+    print(f"{'':34}{'best of ' + str(turns):>12}{'of the best without a cluster':>32}{'scores':>12}")
+    for key in runs:
+        same = "the same" if np.array_equal(scores[key], ours) else f"{np.abs(scores[key] - ours).max():.1e}"
+        print(f"{key:34}{best[key]:12.2f}{best[key] / least:30.2f} x{same:>12}")
+
+
 def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     args = parser.parse_args()
     for name in args.sets:
-        compare(name, args.turns, args.jobs)
+        (compare_clusters if args.cluster else compare)(name, args.turns, args.jobs)
 
 
 if __name__ == "__main__":

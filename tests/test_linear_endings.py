@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from symsvm import LinearSVC, LinearSVR
 from symsvm.linear import Rows, solve_crammer_singer, solve_linear
 from symsvm.linear.interior_point import _pseudo_inverse
-from symsvm.linear.linear_problem import LinearProblem, Measure
+from symsvm.linear.linear_problem import LinearProblem
+from symsvm.linear.measure import Measure
 
 SOLVER = sys.modules[solve_linear.__module__]
 CLASSIFIERS = {

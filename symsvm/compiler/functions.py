@@ -23,9 +23,10 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm._lib.code_cache import prepare_directories
-from symsvm._lib.compat import jax_mode, numba_mode
+from symsvm._lib.compat import jax_mode, numba_mode, own_jax_linker
 from symsvm._lib.forks import call_after_fork, fork_safe_lock, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
+from symsvm.compiler.meshes import is_mesh_mode, mesh_mode, spread
 from symsvm.compiler.ops.split_parts import replace_splits
 from symsvm.graphs.dtypes import widen
 from symsvm.graphs.structure import leaves, signature
@@ -59,13 +60,15 @@ MODES = {
 }
 
 
-def resolve_mode(mode: str | Mode | None = None) -> Mode:
+def resolve_mode(mode: str | Mode | None = None, mesh: Any = None) -> Mode:
     """Return the PyTensor mode with this name, or the mode itself.
 
     Parameters
     ----------
     mode : str, pytensor Mode or None
         One of `MODES`, in any case, or a mode. None is Numba.
+    mesh : jax.sharding.Mesh, optional
+        The devices to spread kernel matrices over; the mode must then be "JAX".
 
     Returns
     -------
@@ -77,6 +80,11 @@ def resolve_mode(mode: str | Mode | None = None) -> Mode:
     >>> resolve_mode("numba") is resolve_mode(None)
     True
     """
+    if mesh is not None:
+        if mode is None or mode_key(resolve_mode(mode)) != "JAX":
+            raise ValueError(f"mesh is for mode='JAX' only, and mode is {mode!r}: pass mode='JAX', or leave mesh out.")
+        resolve_mode("JAX")  # with its checks
+        return mesh_mode(mesh)
     if isinstance(mode, Mode):
         return mode
     name = "NUMBA" if mode is None else str(mode).upper()
@@ -126,7 +134,7 @@ class Compiled:
         values = [*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared)]
         if not self.function.trust_input:
             values = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
-        if _JAX["lost"] and isinstance(self.function.maker.linker, type(jax_mode().linker)):
+        if _JAX["lost"] and isinstance(self.function.maker.linker, own_jax_linker()):
             _check_jax()
         with self._lock:
             results = self.function(*values)
@@ -147,6 +155,7 @@ def function(
     mode: str | Mode | None = None,
     memory: float | None = None,
     trust_input: bool = False,
+    mesh: Any = None,
 ) -> Compiled:
     """Lift graphs and compile them into a function of `inputs`.
 
@@ -165,6 +174,8 @@ def function(
         The limit in bytes for an array that replaces a loop; see `lift`. None is `symsvm.compiler.lifting.MEMORY`.
     trust_input : bool
         Whether to skip the checks and conversions of arguments.
+    mesh : jax.sharding.Mesh, optional
+        The devices to spread the products with kernel matrices over, by rows; for mode "JAX".
 
     Returns
     -------
@@ -174,7 +185,7 @@ def function(
     single = not isinstance(outputs, (list, tuple))
     roots: Any = [outputs] if single else outputs
     graphs: Any = widen(roots)
-    mode = resolve_mode(mode)
+    mode = resolve_mode(mode, mesh)
     variables, numbers = leaves(graphs)
     shared = [v for v in variables if isinstance(v, SharedVariable) and v not in set(inputs)]
     own = [*inputs, *numbers, *shared]
@@ -184,6 +195,8 @@ def function(
             fresh = [v.type(name=v.name) for v in own]
             graphs = clone_replace(graphs, dict(zip(own, fresh, strict=True)))
             graphs = lift(graphs) if memory is None else lift(graphs, memory)
+            if is_mesh_mode(mode):
+                graphs = spread(graphs, mode.mesh, must=mesh is not None)
             compiled = _compile(fresh, graphs, mode)
             compiled.trust_input = trust_input
             _COMPILED[key] = compiled, fork_safe_lock()
@@ -223,12 +236,13 @@ def _compile(inputs, outputs, mode):
         warnings.filterwarnings("ignore", message="Skipping .* as JAX tracing would remove it", category=UserWarning)
         # FAST_COMPILE looks for the BLAS of PyTensor's C backend, but does not use it.
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS", category=UserWarning)
-        if mode is get_mode("JAX") and config.floatX == "float32":
+        is_jax = mode is get_mode("JAX") or is_mesh_mode(mode)
+        if is_jax and config.floatX == "float32":
             raise ValueError(
                 "PyTensor's floatX is float32. JAX would then compute everything in float32 without a warning. "
                 "Set floatX to float64, and pass dtype='float32' to compute in float32."
             )
-        if mode is get_mode("JAX"):
+        if is_jax:
             _JAX["used"] = True
             _check_devices()
         mode = _numba_mode() if mode is get_mode("NUMBA") else jax_mode() if mode is get_mode("JAX") else mode
@@ -282,7 +296,7 @@ def _check_devices():
 
 
 # The modules that convert symsvm's Ops to JAX, which is loaded with the first of them.
-_JAX_CONVERSIONS = ["symsvm.compiler.ops.jax_dispatch"]
+_JAX_CONVERSIONS = ["symsvm.compiler.ops.jax_dispatch", "symsvm.compiler.ops.mesh_dispatch"]
 
 
 def add_jax_conversions(module: str) -> None:

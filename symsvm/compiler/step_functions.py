@@ -12,8 +12,15 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 
-from symsvm.compiler.functions import function, hoist, mode_key, shape_error, value_and_grad
+from symsvm.compiler.functions import (
+    function,
+    hoist,
+    mode_key,
+    shape_error,
+    value_and_grad,
+)
 from symsvm.compiler.lifting import largest_array, lift, lower, tile
+from symsvm.compiler.meshes import is_mesh_mode, replicate, spread
 from symsvm.compiler.rewrites.products import tiled_gram
 from symsvm.graphs.dtypes import retype
 from symsvm.graphs.structure import signature
@@ -50,9 +57,14 @@ def step_functions(
 
 
 def split_step(
-    step: Sequence[Graph], changing: Sequence[Graph], mode: Mode
+    step: Sequence[Graph], changing: Sequence[Graph], mode: Mode, *, stored: bool = True
 ) -> tuple[list[Graph], list[Graph], list[Graph]]:
-    """Split a step as `hoist` does; on Numba, tiled loops compute the hoisted kernel matrices."""
+    """Split a step as `hoist` does; on Numba, tiled loops compute the hoisted kernel matrices.
+
+    On a mesh, kernel matrices that are stored, and products with others, are spread over its devices.
+    """
+    if is_mesh_mode(mode):
+        step = spread(step, mode.mesh, changing if stored else None, must=True)
     constants, hoisted, rest = hoist(step, changing)
     if mode is get_mode("NUMBA"):  # the loops need less time and memory than PyTensor's code of the graph
         constants = [tiled_gram(v) for v in constants]
@@ -107,20 +119,21 @@ class StepFunctions:
 
     def plan(self, fits: bool) -> tuple[list[Graph], list[Graph], list[Graph]]:
         """Return the graphs that `prepare` computes, the inputs of `step` that stand for them, and `step`."""
-        return split_step(self.step if fits else tile(self.step), [self.lam, *self.extras], self.mode)
+        step = self.step if fits else tile(self.step)
+        return split_step(step, [self.lam, *self.extras], self.mode, stored=fits)
 
     def fits(self, lam: Array, values: Sequence[Array]) -> bool:
         """Whether every array of a run fits the memory, for values of these shapes."""
         shapes = tuple(np.shape(x) for x in (lam, *values))
         if shapes not in self._fits:
-            self._fits[shapes] = self._largest(self._untiled(), shapes) <= self.memory
+            self._fits[shapes] = self._largest(self._all_graphs(True), shapes) <= self.memory
             if not self._fits[shapes]:
-                self._check(self._largest(tile(self.step), shapes))
+                self._check(self._largest(self._all_graphs(False), shapes))
         return self._fits[shapes]
 
-    def _untiled(self):
-        """Return all graphs of a run in which the Gram matrix is hoisted."""
-        constants, _, step = self.plan(True)
+    def _all_graphs(self, fits):
+        """Return all graphs of a run, in which the Gram matrix is hoisted or its products are tiled."""
+        constants, _, step = self.plan(fits)
         return [*constants, *step]
 
     def _largest(self, graphs, shapes):
@@ -147,10 +160,10 @@ class StepFunctions:
 
     def compile_ahead(self) -> None:
         """Compile for a Gram matrix that fits the memory, unless known shapes show that it does not."""
-        if largest_array(self._untiled()) <= self.memory:
+        if largest_array(self._all_graphs(True)) <= self.memory:
             self._compiled(True)
         else:
-            self._check(largest_array(tile(self.step)))
+            self._check(largest_array(self._all_graphs(False)))
 
     def compiled(self, lam: Array, values: Sequence[Array]) -> tuple[Compiled, Compiled]:
         """Return the functions `prepare` (values -> constants) and `step`, for values of these shapes."""
@@ -174,6 +187,8 @@ class StepFunctions:
     def to_device(self, values: Sequence[Array]) -> list:
         """Return the values as arrays of the right types, on the device where the steps run."""
         arrays = self._arrays(values)
+        if is_mesh_mode(self.mode):
+            return replicate(arrays, self.mode.mesh)
         if self.mode is get_mode("JAX"):
             import jax.numpy as jnp
 

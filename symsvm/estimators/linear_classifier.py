@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm._lib.validation import count, number
 from symsvm.estimators.base import changes_model, sample_weights
 from symsvm.estimators.calibration import CalibratedClassifier
+from symsvm.estimators.linear_collections import fit_classes
 from symsvm.estimators.linear_estimator import LinearEstimator
 from symsvm.estimators.multiclass import class_weights, encode_classes, votes
+from symsvm.estimators.spread_source import collection_of, maps_collections, score_collection
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
 
 if TYPE_CHECKING:
@@ -167,6 +169,16 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         """
         vars(self).pop("streams_", None)
         vars(self).pop("n_samples_fit_", None)
+        vars(self).pop("traffic_", None)
+        if (collection := collection_of(X)) is not None:
+            start = self._take_start()
+            self._begin_fit()
+            found = fit_classes(self, collection, (X, y, sample_weight), start)
+            self.classes_, self.n_samples_fit_, solutions = found
+            self.coef_ = np.stack([solution.w for solution in solutions])
+            self.intercept_ = np.array([solution.intercept for solution in solutions], dtype="float64")
+            self._store(solutions)
+            return self
         points, names = self.check_points(X, y)
         self.classes_, used, labels, _, weights = encode_classes(names, sample_weight, self.class_weight)
         used_points = points[used] if len(used) < len(names) else points
@@ -298,6 +310,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
 
     # ---- decisions
 
+    @maps_collections
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate the decision function x.w + b at each point.
 
@@ -332,6 +345,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
             return values[:, 0]
         return votes(values, k).astype(X.dtype, copy=False) if self.multi_class == "ovo" else values
 
+    @maps_collections
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
 
@@ -350,3 +364,22 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         values = self.decision_values(self.check_points(X, reset=False))
         return self.classes_[(values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)]
+
+    def score(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+        y : array-like of shape (n,)
+            Their labels.
+        sample_weight : array-like of shape (n,), optional
+            The weights of the points.
+
+        Returns
+        -------
+        float
+            The share of labels that are predicted.
+        """
+        return score_collection(self, X, y, sample_weight, super().score)

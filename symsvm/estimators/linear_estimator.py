@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm._lib.blas import row_products
 from symsvm._lib.validation import number, refuse_masked
-from symsvm.estimators.base import BaseSVM, changes_model, sample_weights
+from symsvm.estimators.base import BaseSVM, FitMonitor, changes_model, sample_weights
+from symsvm.estimators.linear_collections import fit_targets
+from symsvm.estimators.spread_source import collection_of, maps_collections, score_collection
 from symsvm.linear import Rows, solve_linear
 
 if TYPE_CHECKING:
@@ -57,6 +59,11 @@ class LinearEstimator(BaseSVM):
     def start_from(self, solutions: list) -> None:
         """Start the next fit at the solutions of another one, `solutions_`, whatever `warm_start` is."""
         self._start = solutions
+
+    @property
+    def monitor(self) -> FitMonitor:
+        """The monitor of the fit that is under way."""
+        return self._monitor
 
     def _take_start(self):
         """The solutions to start a fit at, or None."""
@@ -211,6 +218,14 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self
             The fitted estimator.
         """
+        if (collection := collection_of(X)) is not None:
+            start = self._take_start()
+            self._begin_fit()
+            solution = fit_targets(self, collection, (X, y, sample_weight), start)
+            self.coef_, self.intercept_ = solution.w, np.array([solution.intercept], dtype="float64")
+            self._store([solution])
+            return self
+        vars(self).pop("traffic_", None)
         points, targets = self.check_points(X, y, y_numeric=True)
         weights = sample_weights(sample_weight, len(targets))
         used = np.flatnonzero(weights)
@@ -228,6 +243,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self._store([solution])
         return self
 
+    @maps_collections
     def predict(self, X: PointsLike) -> Array:
         """Predict the target of each point, x.w + b.
 
@@ -245,3 +261,22 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         Z = self.check_points(X, reset=False)
         points, w, b = self._in_one_type(Z)
         return row_products(points, w) + b[0]
+
+    def score(self, X: PointsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The points.
+        y : array-like of shape (n,)
+            Their targets.
+        sample_weight : array-like of shape (n,), optional
+            The weights of the points.
+
+        Returns
+        -------
+        float
+            1 for predictions without an error.
+        """
+        return score_collection(self, X, y, sample_weight, super().score)

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.kernels import Kernel
 
-__all__ = ["PointsView", "SpreadSource", "fits_collections", "maps_collections", "score_collection"]
+__all__ = ["PointsView", "SpreadSource", "collection_of", "fits_collections", "maps_collections", "score_collection"]
 
 _Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 
-def _collection(X: Any) -> Any:
-    """X as a collection whose blocks live with workers, None if it is an array or there are no workers."""
+def collection_of(X: Any) -> Any:
+    """Return X as a collection whose blocks live with workers, None if it is an array or there are no workers."""
     if isinstance(X, Spread):
         return X
     return DaskCollection(X) if is_dask(X) and active_client() is not None else None
@@ -56,7 +56,7 @@ def fits_collections(fit: _Method) -> _Method:
 
     @functools.wraps(fit)
     def spread_fit(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        if isinstance(X, np.ndarray) or (collection := _collection(X)) is None:
+        if isinstance(X, np.ndarray) or (collection := collection_of(X)) is None:
             vars(model).pop("traffic_", None)
             return fit(model, X, y, sample_weight)
         with _source_of(model, collection, X) as points:

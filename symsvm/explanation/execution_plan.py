@@ -17,6 +17,7 @@ from pytensor.tensor.math import Dot
 
 from symsvm.compiler.functions import value_and_grad
 from symsvm.compiler.lifting import MEMORY, largest_array, lift, lower
+from symsvm.compiler.meshes import is_mesh_mode
 from symsvm.compiler.ops import KernelGram, KernelMatvec, NotElementwise, factor
 from symsvm.compiler.rewrites.products import tiled_gram
 from symsvm.compiler.rewrites.reduce_to_sum import ScanBody, added_terms
@@ -96,6 +97,9 @@ def describe_array(variable: Any, plan: ExecutionPlan, mode: Any) -> str:
     text = f"{shape} {sized.type.dtype}" if sized.ndim else f"a {sized.type.dtype}"
     if None not in sized.type.shape:
         text += f", {format_bytes(_bytes(sized))}"
+    if is_mesh_mode(mode) and variable.ndim == 2:
+        n = mode.mesh.devices.size
+        return f"{text}, its rows spread over {n} device{'' if n == 1 else 's'}"
     generated = mode is get_mode("NUMBA") and variable.ndim == 2 and _is_generated(variable)
     return text + (", by loops generated from its expression" if generated else "")
 

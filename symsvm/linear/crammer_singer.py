@@ -34,7 +34,7 @@ from symsvm._lib.code_cache import njit
 from symsvm._lib.validation import count, number
 from symsvm.linear.class_descent import ClassDescent
 from symsvm.linear.compensated import compensated_combination, compensated_margins
-from symsvm.linear.linear_problem import Measure
+from symsvm.linear.measure import Measure
 from symsvm.linear.rows import LOOP, Rows
 from symsvm.linear.solve_linear import LinearSolution, as_rows, check_C, run_stages
 from symsvm.linear.subspace import minimize_free_classes

@@ -35,15 +35,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
-from symsvm._lib.code_cache import njit
-from symsvm.linear.linear_problem import LinearProblem
 from symsvm.linear.primal_newton import cholesky_solver
-from symsvm.linear.rows import LOOP, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from symsvm._lib.types import Array
+    from symsvm.linear.linear_problem import LinearProblem
 
 __all__ = ["MAX_INTERIOR", "interior_point", "refine_active_set"]
 
@@ -55,153 +53,46 @@ ROUNDING = 1e-13  # a violation of this size, relative to the targets, counts as
 ACCEPTED = 1e-11  # the same after the last correction
 
 
-def _gram_root(rows: Rows) -> Rows:
-    """Return points of at most n features with the same inner products."""
-    X = rows.X.astype("float64")
-    K = (X @ X.T).toarray() if rows.sparse else X @ X.T
-    values, vectors = np.linalg.eigh(K)
-    positive = values > max(values[-1], 0.0) * 1e-15
-    if not positive.any():
-        positive[-1] = True
-    return Rows(vectors[:, positive] * np.sqrt(np.maximum(values[positive], 0.0)), rows.s)
+def interior_point(problem: Any) -> Iterator[tuple[int, Array, Any]]:
+    """Yield (steps so far, u, z) from the middle of the bounds, until rounding stops the progress.
 
-
-@njit(**LOOP)
-def _residuals(f, sides, c, a, h, lam, nu, residual, inverse, psi, z):
-    """Set residual = sigma f + c - lam + nu, inverse = 1 / Theta, psi and z; return sum a lam + h nu."""
-    m, total = len(f), 0.0
-    psi[:] = 0.0
-    z[:] = 0.0
-    for k in range(len(a)):
-        i = k % m
-        total += a[k] * lam[k] + h[k] * nu[k]
-        residual[k] = sides[k] * f[i] + c[k] - lam[k] + nu[k]
-        inverse[k] = a[k] * h[k] / (lam[k] * h[k] + nu[k] * a[k])
-        psi[i] += inverse[k]
-        z[i] += sides[k] * a[k]
-    return total
-
-
-@njit(**LOOP)
-def _right_hand_side(sides, a, h, lam, nu, residual, inverse, da, dlam, dnu, centre, e, out):
-    """Set e of the variables and out = sum_k sigma e / Theta of the points; da, dlam, dnu give the corrector."""
-    m = len(out)
-    out[:] = 0.0
-    for k in range(len(a)):
-        up, down = centre - da[k] * dlam[k], centre + da[k] * dnu[k]
-        e[k] = -residual[k] + up / a[k] - lam[k] - down / h[k] + nu[k]
-        out[k % m] += sides[k] * e[k] * inverse[k]
-
-
-@njit(**LOOP)
-def _direction(df, sides, a, h, lam, nu, inverse, e, da, dlam, dnu, centre):
-    """Set da, dlam and dnu from df = [X s] du; return the longest step that keeps a, h, lam and nu positive."""
-    m, length = len(df), np.inf
-    for k in range(len(a)):
-        up, down = centre - da[k] * dlam[k], centre + da[k] * dnu[k]
-        x = (e[k] - sides[k] * df[k % m]) * inverse[k]
-        y, w = (up - lam[k] * x) / a[k] - lam[k], (down + nu[k] * x) / h[k] - nu[k]
-        da[k], dlam[k], dnu[k] = x, y, w
-        if x < 0:
-            length = min(length, -a[k] / x)
-        elif x > 0:
-            length = min(length, h[k] / x)
-        if y < 0:
-            length = min(length, -lam[k] / y)
-        if w < 0:
-            length = min(length, -nu[k] / w)
-    return length
-
-
-@njit(**LOOP)
-def _complementarity(a, h, lam, nu, da, dlam, dnu, length):
-    """Return sum a lam + h nu after a step."""
-    total = 0.0
-    for k in range(len(a)):
-        total += (a[k] + length * da[k]) * (lam[k] + length * dlam[k])
-        total += (h[k] - length * da[k]) * (nu[k] + length * dnu[k])
-    return total
-
-
-@njit(**LOOP)
-def _take_step(sides, C, unit, a, h, lam, nu, da, dlam, dnu, length, z):
-    """Take a step, and set z with each a at a bound if it is nearer to it, as a share of C, than its slack is to 0."""
-    m = len(z)
-    z[:] = 0.0
-    for k in range(len(a)):
-        i = k % m
-        a[k] += length * da[k]
-        h[k] -= length * da[k]
-        lam[k] += length * dlam[k]
-        nu[k] += length * dnu[k]
-        if a[k] * unit >= lam[k] * C[i]:
-            z[i] += sides[k] * (C[i] if h[k] * unit < nu[k] * C[i] else min(a[k], C[i]))
-
-
-def interior_point(problem: LinearProblem) -> Iterator[tuple[int, Array, Array]]:
-    """Yield (steps so far, u, z) from the middle of the bounds, until rounding stops the progress."""
-    rows, unit, used = problem.rows, problem.unit, np.flatnonzero(problem.used)
-    inner = _gram_root(rows) if rows.d > rows.n else rows
-    reg = np.append(np.ones(inner.d), problem.reg[-1])
-    t, C, m, n = problem.t[used], problem.C[used], len(used), rows.n
-    labels = problem.classifies
-    sides = np.sign(t) if labels else np.repeat([1.0, -1.0], m)
-    copies = len(sides) // m
-    c = problem.epsilon - sides * np.tile(t, copies)
-    whole = m == n
-
-    def product(u: Array) -> Array:
-        f = inner.product(u)
-        return f if whole else f[used]
-
-    def transposed(x: Array) -> Array:
-        return inner.transposed(x if whole else spread(x))
-
-    def spread(x: Array) -> Array:
-        full = np.zeros(n)
-        full[used] = x
-        return full
-
-    a = 0.5 * np.tile(C, copies)
-    h, u, f = a.copy(), np.zeros(inner.d + 1), np.zeros(m)
-    lam, nu = np.maximum(c, 0.0) + unit, np.maximum(-c, 0.0) + unit
-    residual, inverse, e = np.empty(len(a)), np.empty(len(a)), np.empty(len(a))
-    da, dlam, dnu = np.empty(len(a)), np.empty(len(a)), np.empty(len(a))
-    psi, sums, snapped = np.empty(m), np.empty(m), np.empty(m)
+    The problem is a `LinearProblem`, or another with its `reg`, `unit`, `free`, `interior_variables` and `combination`.
+    """
+    variables = problem.interior_variables()
+    reg = np.append(np.ones(variables.d), problem.reg[-1])
+    size = problem.unit * variables.largest_cost
+    u = np.zeros(variables.d + 1)
     best, idle, done = np.inf, 0, 0
     while True:
-        mu = _residuals(f, sides, c, a, h, lam, nu, residual, inverse, psi, sums) / (2 * len(a))
+        total, v = variables.residuals()
+        mu = total / variables.n_bounds
         if mu == 0:  # less than float64 has: C is as small
             return
-        residual_u = reg * u - transposed(sums)
-        M = inner.normal(psi if whole else spread(psi))
+        residual_u = reg * u - v
+        M = variables.normal()
         M[np.diag_indices_from(M)] += reg
         solve = cholesky_solver(M)
 
         def direction(centre, residual_u=residual_u, solve=solve):
-            _right_hand_side(sides, a, h, lam, nu, residual, inverse, da, dlam, dnu, centre, e, sums)
-            du = solve(residual_u - transposed(sums))
-            return du, _direction(product(du), sides, a, h, lam, nu, inverse, e, da, dlam, dnu, centre)
+            du = solve(residual_u - variables.right_hand_side(centre))
+            return du, variables.direction(du, centre)
 
-        da[:] = dlam[:] = dnu[:] = 0.0
         _, length = direction(0.0)
-        after = _complementarity(a, h, lam, nu, da, dlam, dnu, min(length, 1.0)) / (2 * len(a))
+        after = variables.complementarity(min(length, 1.0)) / variables.n_bounds
         du, length = direction((after / mu) ** 3 * mu)
-        length = min(1.0, length * min(max(0.9, 1 - mu / (unit * C.max())), 1 - 1e-5))
-        _take_step(sides, C, unit, a, h, lam, nu, da, dlam, dnu, length, snapped)
+        length = min(1.0, length * min(max(0.9, 1 - mu / size), 1 - 1e-5))
         u = u + length * du
-        f = product(u)
+        z = variables.take_step(length, u)
         done += 1
-        if not (np.isfinite(f).all() and np.isfinite(snapped).all()):
+        if z is None:
             return
-        z = snapped.copy() if whole else spread(snapped)
-        point = rows.transposed(problem.balance(z))
+        point = problem.combination(z)
         if problem.free:
             point[-1] = u[-1]
         yield done, point, z
         idle = idle + 1 if not mu < 0.9 * best else 0
         best = min(best, mu)
-        if idle >= INTERIOR_IDLE or not mu > 1e-22 * unit * C.max():
+        if idle >= INTERIOR_IDLE or not mu > 1e-22 * size:
             return
 
 

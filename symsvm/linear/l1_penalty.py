@@ -31,8 +31,8 @@ import scipy.sparse
 
 from symsvm._lib.code_cache import njit
 from symsvm.linear.coordinate_descent import random_below, random_state
-from symsvm.linear.linear_problem import LinearProblem, loss_derivatives
-from symsvm.linear.primal_newton import directional_derivatives
+from symsvm.linear.linear_problem import LinearProblem
+from symsvm.linear.newton_points import directional_derivatives, loss_derivatives
 from symsvm.linear.rows import LOOP, Rows, inner
 
 if TYPE_CHECKING:

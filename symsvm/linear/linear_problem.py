@@ -31,39 +31,27 @@ labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from symsvm._lib.code_cache import njit
+from symsvm.linear.interior_variables import InteriorVariables
+from symsvm.linear.measure import Assessment, Measure, balance_rule, measure_l2, regularisers
+from symsvm.linear.newton_points import NewtonPoints, loss_derivatives
 from symsvm.linear.rows import LOOP, Rows, inner
-from symsvm.objectives.certificate import Certificate, rounding_error
+from symsvm.objectives.certificate import rounding_error
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from symsvm._lib.types import Array
+    from symsvm.objectives.certificate import Certificate
 
-__all__ = ["LOSSES", "LinearProblem", "Loss", "Measure", "loss_derivatives"]
+__all__ = ["LOSSES", "LinearProblem", "Loss"]
 
 Loss: TypeAlias = Literal["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive")
-
-
-@njit(**LOOP)
-def loss_derivatives(r, z, psi, D, lower, upper, epsilon):
-    """Set z_i = argmax h_i = L'(r_i) and psi_i = L''(r_i), and return sum L; for the squared losses."""
-    total = 0.0
-    for i in range(len(r)):
-        z[i] = psi[i] = 0.0
-        if lower[i] < upper[i]:
-            x = r[i] - epsilon if r[i] > epsilon else (r[i] + epsilon if r[i] < -epsilon else 0.0)
-            best = min(max(x / D[i], lower[i]), upper[i])
-            if best != 0:
-                z[i], psi[i] = best, 1 / D[i]
-                total += 0.5 * best * x
-    return total
 
 
 @njit(**LOOP)
@@ -89,56 +77,6 @@ def _assess(t, f, fv, z, D, lower, upper, epsilon):
         if a > lower[i]:
             worst = max(worst, G + (epsilon if a > 0 else -epsilon))
     return loss, dual, excess, worst
-
-
-@njit(**LOOP)
-def _regularisers(reg, u, v):
-    """Return sum reg u^2, sum reg v^2, sum reg (u - v)^2, and whether u = v where reg is not 0."""
-    a = b = c = 0.0
-    same = True
-    for j in range(len(u)):
-        if reg[j] != 0:
-            a += reg[j] * u[j] * u[j]
-            b += reg[j] * v[j] * v[j]
-            c += reg[j] * (u[j] - v[j]) * (u[j] - v[j])
-            same = same and u[j] == v[j]
-    return a, b, c, same
-
-
-@dataclass(frozen=True)
-class Measure:
-    """P, D, their gap, the largest violation of optimality (in the problem's unit) and of feasibility.
-
-    `slack` is the infeasibility that rounding explains.
-    """
-
-    primal: float
-    dual: float
-    gap: float
-    violation: float
-    infeasibility: float
-    slack: float = 0.0
-    rounding: float = 0.0  # a P of this size is 0 but for the rounding of residuals
-
-    def reaches(self, tol: float) -> bool:
-        """Whether the violation and the gap, relative to P, are at most tol; P = 0 has no relative gap and is least."""
-        return self.violation <= tol and (self.gap <= tol * self.primal or self.primal <= self.rounding)
-
-    def status(self, tol: float) -> str:
-        """Return the status of a `Certificate`. A run has reached tol where it is "optimal", and nowhere else."""
-        if not np.isfinite([self.primal, self.dual, self.gap, self.violation, self.infeasibility]).all():
-            return "diverged"
-        if self.infeasibility > self.slack:
-            return "infeasible"
-        return "optimal" if self.reaches(tol) else "feasible"
-
-    def certificate(self, tol: float, b: Any) -> Certificate:
-        """Return the `Certificate` that says this, with W = -D and the intercept b."""
-        status = self.status(tol)
-        gap = self.primal, self.dual, self.gap
-        if status in ("diverged", "infeasible"):
-            gap = None, None, None
-        return Certificate(-self.dual, self.infeasibility, self.violation, b, *gap, status, tol)
 
 
 class LinearProblem:
@@ -210,6 +148,37 @@ class LinearProblem:
         return float(self.C @ (residuals**2 if self.squared else residuals))
 
     @property
+    def rarer_share(self) -> float:
+        """The share of the rarer label; 1 for targets, and where there is one label only."""
+        share = min(1.0, np.mean(self.t > 0), np.mean(self.t < 0)) if self.classifies else 1.0
+        return float(share) or 1.0
+
+    def newton_points(self) -> NewtonPoints:
+        """Return what Newton's method asks of the points.
+
+        Returns
+        -------
+        NewtonPoints
+            The points.
+        """
+        return NewtonPoints(self)
+
+    def interior_variables(self, *, whole: bool = True) -> InteriorVariables:
+        """Return what the interior-point method asks of the points.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether these are all points of the problem.
+
+        Returns
+        -------
+        InteriorVariables
+            The variables.
+        """
+        return InteriorVariables(self, whole=whole)
+
+    @property
     def loss_parameters(self) -> tuple[Array, Array, Array, float]:
         """D, lower, upper and epsilon, as the compiled loops take them."""
         return self.D, self.lower, self.upper, self.epsilon
@@ -232,19 +201,70 @@ class LinearProblem:
             The balanced vector.
         """
         excess = float(z.sum()) if self.free else 0.0
-        if excess == 0:
-            return z
+        rule = balance_rule(excess, self.sides(z, excess), len(z), squared=self.squared) if excess else None
+        return z if rule is None else self.rebalanced(z, excess, *rule)
+
+    def sides(self, z: Array, excess: float) -> tuple[float, float, float, float]:
+        """Return what `balance_rule` decides by.
+
+        Parameters
+        ----------
+        z : ndarray
+            A vector within its bounds.
+        excess : float
+            The sum of z, or of a longer vector that it is a part of.
+
+        Returns
+        -------
+        tuple of float
+            The room of the variables between 0 and a bound, sum abs(z), and the sums of z with the sign of the excess
+            and with the other.
+        """
         sign = 1.0 if excess > 0 else -1.0
-        if not self.squared:
-            end = np.where(sign * z > 0, 0.0, self.lower if excess > 0 else self.upper)
-            room = np.where((z > self.lower) & (z < self.upper) & (z != 0), sign * (z - end), 0.0)
-            if room.sum() > 2 * abs(excess):
-                return np.clip(z - room * (excess / room.sum()), self.lower, self.upper)
-            if abs(excess) <= self.slack(z):
-                return z
-        # Not more - excess: where nearly all variables have one sign, that difference is nothing but rounding.
-        more, less = float(z[sign * z > 0].sum()), float(z[sign * z < 0].sum())
-        return np.where(sign * z > 0, z * (-less / more), z)
+        room = 0.0 if self.squared else float(self._room(z, excess).sum())
+        return room, float(np.abs(z).sum()), float(z[sign * z > 0].sum()), float(z[sign * z < 0].sum())
+
+    def _room(self, z: Array, excess: float) -> Array:
+        """How far each variable that is between 0 and a bound may move against the excess."""
+        sign = 1.0 if excess > 0 else -1.0
+        end = np.where(sign * z > 0, 0.0, self.lower if excess > 0 else self.upper)
+        return np.where((z > self.lower) & (z < self.upper) & (z != 0), sign * (z - end), 0.0)
+
+    def rebalanced(self, z: Array, excess: float, kind: str, factor: float) -> Array:
+        """Return z after a `balance_rule`.
+
+        Parameters
+        ----------
+        z : ndarray
+            A vector within its bounds.
+        excess : float
+            The sum of z, or of a longer vector that it is a part of.
+        kind, factor : str, float
+            The rule.
+
+        Returns
+        -------
+        ndarray
+            The balanced vector.
+        """
+        if kind == "move":
+            return np.clip(z - self._room(z, excess) * factor, self.lower, self.upper)
+        return np.where((1.0 if excess > 0 else -1.0) * z > 0, z * factor, z)
+
+    def combination(self, z: Array) -> Array:
+        """Return v = (X'z, s sum z) of the balanced z.
+
+        Parameters
+        ----------
+        z : ndarray
+            A vector within its bounds.
+
+        Returns
+        -------
+        ndarray
+            The vector (d + 1,).
+        """
+        return self.rows.transposed(self.balance(z))
 
     def slack(self, z: Array) -> float:
         """Return the infeasibility of z that rounding explains: that of sum z = 0 for a free intercept.
@@ -290,23 +310,45 @@ class LinearProblem:
         rows, reg = self.rows, self.reg
         v = rows.transposed(z)
         if self.penalty == "l2":
-            of_u, of_v, apart, same = _regularisers(reg, u, v)
-            fv = f if same else rows.product(np.where(reg > 0, v, u))  # with the free intercept of u
-            loss, dual, excess, worst = _assess(self.t, f, fv, z, *self.loss_parameters)
-            primal, dual = 0.5 * of_u + loss, dual - 0.5 * of_v
-            gap = 0.5 * apart + excess
-            worst /= self.unit
-        else:
-            worst = float(np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0))))
-            scale = min(1.0, 1.0 / max(float(np.max(reg * np.abs(v))), 1e-300))
-            z, v = scale * z, scale * v
-            loss, dual, excess, _ = _assess(self.t, f, f, z, *self.loss_parameters)
-            primal = inner(reg, np.abs(u)) + loss
-            gap = inner(reg, np.maximum(np.abs(u) - u * v, 0.0)) + excess
-        outside = float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
+            sums = self.assess(u, v, z, f=f)
+            slack = self.slack(z)
+            return measure_l2(reg, u, v, sums, self.unit, slack, self.rounding, free=self.free), z
+        worst = float(np.max(np.where(u != 0, np.abs(reg * np.sign(u) - v), np.maximum(np.abs(v) - reg, 0.0))))
+        scale = min(1.0, 1.0 / max(float(np.max(reg * np.abs(v))), 1e-300))
+        z, v = scale * z, scale * v
+        loss, dual, excess, _ = _assess(self.t, f, f, z, *self.loss_parameters)
+        primal = inner(reg, np.abs(u)) + loss
+        gap = inner(reg, np.maximum(np.abs(u) - u * v, 0.0)) + excess
+        outside = self._outside(z)
         if self.free:
             outside = max(outside, abs(float(z.sum())))
         return Measure(primal, dual, gap, float(worst), outside, self.slack(z), self.rounding), z
+
+    def _outside(self, z: Array) -> float:
+        return float(max(0.0, np.max(self.lower - z), np.max(z - self.upper)))
+
+    def assess(self, u: Array, v: Array, z: Array, *, f: Array | None = None) -> Assessment:
+        """Return what the measure of a pair (u, z) with the l2 penalty asks of the points.
+
+        Parameters
+        ----------
+        u, v : ndarray
+            The weights, and those of z.
+        z : ndarray
+            The dual vector.
+        f : ndarray, optional
+            The values [X s] u, if they are known.
+
+        Returns
+        -------
+        Assessment
+            The sums and extremes.
+        """
+        f = self.rows.product(u) if f is None else f
+        *_, same = regularisers(self.reg, u, v)
+        fv = f if same else self.rows.product(np.where(self.reg > 0, v, u))  # with the free intercept of u
+        loss, dual, excess, worst = _assess(self.t, f, fv, z, *self.loss_parameters)
+        return Assessment(loss, dual, excess, worst, self._outside(z), float(z.sum()))
 
     def measure_dual(self, u: Array, z: Array, f: Array) -> tuple[float, float, float]:
         """Return P, the gap and the violation, as `measure` computes them, where u = v and the intercept is in R.

@@ -19,47 +19,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
-from symsvm._lib.code_cache import njit
-from symsvm.linear.linear_problem import LinearProblem, loss_derivatives
-from symsvm.linear.rows import LOOP, add, dot, inner
+from symsvm.linear.rows import inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from symsvm._lib.types import Array
 
-__all__ = ["MAX_FORMED", "cholesky_solver", "directional_derivatives", "primal_newton"]
+__all__ = ["MAX_FORMED", "cholesky_solver", "primal_newton"]
 
 MAX_FORMED = 500  # features up to which M is formed
 NEWTON_SLOPE = 1e-3  # the share of the first slope at which the line search ends
 MAX_FORCING = 0.1  # the largest relative residual of conjugate gradients
 NEWTON_IDLE = 3  # iterations without a lower P after which rounding has stopped the progress
-
-
-@njit(**LOOP)
-def _multiply_hessian(arrays, s, psi, p, out):
-    """Add [X s]' Psi [X s] p to out, in one pass over the rows with a loss."""
-    d = len(p) - 1
-    for i in range(len(psi)):
-        if psi[i] != 0:
-            a = psi[i] * (dot(arrays, i, p) + s * p[d])
-            add(arrays, i, a, out)
-            out[d] += s * a
-
-
-@njit(**LOOP)
-def directional_derivatives(r, q, a, D, lower, upper, epsilon):
-    """Return sum_i z_i(r - a q) q_i and sum_i psi_i q_i^2: minus the first, and the second derivative of the loss."""
-    first = second = 0.0
-    for i in range(len(r)):
-        if lower[i] < upper[i]:
-            x = r[i] - a * q[i]
-            x = x - epsilon if x > epsilon else (x + epsilon if x < -epsilon else 0.0)
-            z = min(max(x / D[i], lower[i]), upper[i])
-            if z != 0:
-                first += z * q[i]
-                second += q[i] * q[i] / D[i]
-    return first, second
 
 
 def cholesky_solver(M: Array) -> Callable[[Array], Array]:
@@ -81,10 +53,10 @@ def cholesky_solver(M: Array) -> Callable[[Array], Array]:
             extra = max(1e-14, 100 * extra)
 
 
-def _conjugate_gradients(problem: LinearProblem, psi: Array, g: Array, forcing: float) -> Array:
+def _conjugate_gradients(points: Any, reg: Array, g: Array, forcing: float) -> Array:
     """Return -M^-1 g by conjugate gradients, to |residual| <= forcing |g| in the metric of the diagonal."""
-    rows, reg = problem.rows, problem.reg
-    diagonal = rows.curvature(psi) + reg
+    diagonal = points.curvature() + reg
+    reg = np.where(diagonal == 0, 1.0, reg)  # an intercept without curvature: the line search finds the length
     diagonal[diagonal == 0] = 1.0
     p, residual = np.zeros(len(g)), -g
     scaled = residual / diagonal
@@ -93,8 +65,7 @@ def _conjugate_gradients(problem: LinearProblem, psi: Array, g: Array, forcing: 
     for _ in range(10 * len(g)):
         if product <= goal or product == 0:
             break
-        image = reg * direction
-        _multiply_hessian(rows.arrays, rows.s, psi, direction, image)
+        image = points.multiply(direction, reg * direction)
         curvature = inner(direction, image)
         if curvature <= 0:
             break
@@ -107,16 +78,15 @@ def _conjugate_gradients(problem: LinearProblem, psi: Array, g: Array, forcing: 
     return p
 
 
-def _line_search(problem: LinearProblem, u: Array, r: Array, p: Array, q: Array) -> float:
+def _line_search(points: Any, reg: Array, u: Array, p: Array) -> float:
     """Return the a > 0 with phi'(a) = 0, to a thousandth of phi'(0)."""
-    reg = problem.reg
     constant, linear = inner(reg * u, p), inner(reg * p, p)
 
     def phi(a):
-        first, second = directional_derivatives(r, q, a, *problem.loss_parameters)
+        first, second = points.slopes(a)
         return constant + a * linear - first, linear + second
 
-    start, _ = phi(0.0)
+    start = constant - points.advance(p)[0]
     low, high, a = 0.0, np.inf, 1.0
     for _ in range(60):
         value, curvature = phi(a)
@@ -132,40 +102,34 @@ def _line_search(problem: LinearProblem, u: Array, r: Array, p: Array, q: Array)
 
 
 def primal_newton(
-    problem: LinearProblem, u: Array, *, tol: float, formed: bool | None = None
+    problem: Any, u: Array, *, tol: float, formed: bool | None = None, points: Any = None
 ) -> Generator[tuple[Any, ...], Any, None]:
     """Yield (iterations so far, u, z, f, converged) until rounding stops the progress.
 
-    A point has converged if |g| <= tol |g at 0|, for labels times the share of the rarer one, as LIBLINEAR asks.
+    A point has converged if |g| <= tol |g at 0|, for labels times the share of the rarer one, as LIBLINEAR asks. The
+    problem is a `LinearProblem`, or another with its `reg`, `rarer_share` and `newton_points`, where `points` are None.
     """
-    rows, reg = problem.rows, problem.reg
-    formed = rows.d <= MAX_FORMED if formed is None else formed
-    u, z, psi = u.copy(), np.empty(rows.n), np.empty(rows.n)
-    f = rows.product(u)
-    loss_derivatives(problem.t, z, psi, *problem.loss_parameters)
-    first = np.sqrt(inner(g0 := rows.transposed(z), g0))
-    share = min(1.0, np.mean(problem.t > 0), np.mean(problem.t < 0)) if problem.classifies else 1.0
+    reg, points = problem.reg, problem.newton_points() if points is None else points
+    formed = len(reg) - 1 <= MAX_FORMED if formed is None else formed
+    u = u.copy()
+    first = np.sqrt(inner(g0 := points.first_gradient(), g0))
     least, done, idle = np.inf, 0, 0
     while True:
-        r = problem.t - f
-        P = loss_derivatives(r, z, psi, *problem.loss_parameters) + 0.5 * inner(reg, u**2)
-        g = reg * u - rows.transposed(z)
+        loss, v = points.evaluate(u)
+        P = loss + 0.5 * inner(reg, u**2)
+        g = reg * u - v
         norm = np.sqrt(inner(g, g))
-        yield done, u.copy(), z.copy(), f, norm <= tol * (share or 1.0) * first
+        yield done, u.copy(), *points.snapshot(), norm <= tol * problem.rarer_share * first
         idle = idle + 1 if not P < least else 0
         least = min(P, least)
         if norm == 0 or idle >= NEWTON_IDLE:
             return
         if formed:
-            M = rows.normal(psi)
+            M = points.normal()
             M[np.diag_indices_from(M)] += reg
             p = cholesky_solver(M)(g)
         else:
-            p = _conjugate_gradients(
-                problem, psi, g, min(MAX_FORCING, np.sqrt(norm / first)) if first > 0 else MAX_FORCING
-            )
-        q = rows.product(p)
-        a = _line_search(problem, u, r, p, q)
-        u = u + a * p
-        f = rows.product(u)
+            forcing = min(MAX_FORCING, np.sqrt(norm / first)) if first > 0 else MAX_FORCING
+            p = _conjugate_gradients(points, reg, g, forcing)
+        u = u + _line_search(points, reg, u, p) * p
         done += 1

@@ -35,7 +35,8 @@ from symsvm._lib.validation import choice, count, number
 from symsvm.linear.coordinate_descent import coordinate_descent, multiplier_descent
 from symsvm.linear.interior_point import MAX_INTERIOR, interior_point, refine_active_set
 from symsvm.linear.l1_penalty import column_descent, proximal_newton, working_sets
-from symsvm.linear.linear_problem import LOSSES, LinearProblem, Loss, Measure
+from symsvm.linear.linear_problem import LOSSES, LinearProblem, Loss
+from symsvm.linear.measure import Measure
 from symsvm.linear.primal_newton import MAX_FORMED, primal_newton
 from symsvm.linear.rows import Rows
 from symsvm.solvers.convergence import warn_not_converged
@@ -56,7 +57,7 @@ SLOW_VISITS = 100  # visits to each point after which coordinate descent ends wh
 STAGE_IDLE = 50  # evaluations without a better gap, violation, D or P after which a stage ends
 
 Points: TypeAlias = Iterator[tuple[Any, ...]]
-Best: TypeAlias = tuple[Measure, np.ndarray, np.ndarray]
+Best: TypeAlias = tuple[Measure, np.ndarray, Any]  # z may be with workers
 Stage: TypeAlias = tuple[str, Callable[..., Points]]
 
 
@@ -113,9 +114,9 @@ class LinearSolution:
 
 def run_stages(
     stages: Sequence[Stage],
-    measure: Callable[..., tuple[Measure, Array]],
+    measure: Callable[..., tuple[Measure, Any]],
     *,
-    zero: tuple[Array, Array],
+    zero: tuple[Array, Any],
     tol: float,
     max_iter: int | None,
     time_limit: float | None,
@@ -147,7 +148,7 @@ def run_stages(
     before = 0
     most = np.inf if max_iter is None else max_iter
 
-    def evaluate(point: tuple[Any, ...]) -> tuple[Measure, tuple[Array, Array], bool, str | None]:
+    def evaluate(point: tuple[Any, ...]) -> tuple[Measure, tuple[Array, Any], bool, str | None]:
         """Return the `Measure`, (u, z), whether the stage's criterion is met, and whether the callback stops."""
         done, u, z, *more = point
         found, z = measure(u, z, f=more[0] if more else None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from symsvm.model_selection.tuning_result import Scoreboard
 
-__all__ = ["run_tasks"]
+__all__ = ["run_tasks", "stopping_on_ctrl_c"]
 
 # Seconds between two checks for a signal, in the thread that waits for the others.
 _POLL = 0.1
@@ -32,7 +32,7 @@ def run_tasks(tasks: list[Any], scores: Scoreboard, workers: int, cores: int) ->
     After Ctrl-C no fit begins, and fits under way stop; scores recorded before are kept. A fit that has not converged
     gets that status and does not warn.
     """
-    with warnings.catch_warnings(), _stopping_on_ctrl_c(scores):
+    with warnings.catch_warnings(), stopping_on_ctrl_c(scores):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             for task in tasks:
@@ -44,7 +44,7 @@ def run_tasks(tasks: list[Any], scores: Scoreboard, workers: int, cores: int) ->
 
 
 @contextlib.contextmanager
-def _stopping_on_ctrl_c(scores: Scoreboard) -> Iterator[None]:
+def stopping_on_ctrl_c(scores: Scoreboard) -> Iterator[None]:
     """Stop the search in the signal handler itself, before the handler that was installed raises.
 
     The exception takes a while to reach the code that waits for the threads; they would go on until then.

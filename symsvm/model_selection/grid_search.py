@@ -7,6 +7,7 @@ Successive halving fits many cells on few points, and fewer cells on more (Jamie
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ from symsvm.compiler.lifting import MEMORY
 from symsvm.model_selection.cached_source import RowPoints
 from symsvm.model_selection.executor import run_tasks
 from symsvm.model_selection.search_plan import SearchPlan, take_points
+from symsvm.model_selection.spread_search import SearchRound, engine_of, run_spread
 from symsvm.model_selection.tuning_result import Scoreboard, Tuning
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     Grid = Mapping[str, Sequence[Any] | Array]
 
-__all__ = ["round_rows", "survivors", "tune"]
+__all__ = ["make_scorer", "round_rows", "survivors", "tune"]
 
 # The fewest points of a round of successive halving; scores on fewer do not tell cells apart.
 _LEAST_POINTS = 200
@@ -56,6 +58,7 @@ def tune(
     progress: Callable[[Step], object] | None = None,
     n_jobs: int | None = None,
     memory: float = MEMORY,
+    client: Any = None,
 ) -> Tuning:
     """Find the best parameters of an estimator by cross-validation.
 
@@ -97,6 +100,9 @@ def tune(
         The bytes that Gram matrices and working sets may take: 12 for each pair of points and thread, or 4 if values
         are computed as fast as they are read, for many points of few features. For more points
         no matrix is cached, but rows of working sets are, along the path.
+    client : distributed.Client, str or Engine, optional
+        A Dask client, the address of a scheduler, or an engine of `symsvm.distributed`, whose workers run the fits.
+        Each receives the points once, and keeps the matrix that its fits share; `memory` is that of each worker.
 
     Returns
     -------
@@ -116,11 +122,13 @@ def tune(
     factor = count(factor, "factor", least=2)
     workers = joblib.cpu_count() if n_jobs is None else count(n_jobs, "n_jobs", least=1)
     memory = number(memory, "memory")
+    if client is not None and n_jobs is not None:
+        raise ValueError("n_jobs counts threads of this process, and client has workers: give one of them.")
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of a Step, got {progress!r}.")
     cells = _grid_cells(estimator, grid)
     points, targets = _check_data(X, y)
-    score, is_plain = _scorer(estimator, scoring)
+    score, is_plain = make_scorer(estimator, scoring)
     splitter = _splitter(estimator, targets, folds, random_state)
     n_splits, m = splitter.get_n_splits(points, targets), points.shape[0] if hasattr(points, "shape") else len(points)
     tuning = Tuning(estimator, points, targets, cells, n_splits, scoring)
@@ -131,17 +139,21 @@ def tune(
         classes = targets if is_classifier(estimator) else None
         rounds = round_rows(len(cells), m, classes, n_splits, factor, random_state)
     alive, scores = np.arange(len(cells)), None
-    for rows in rounds:
-        part = (points, targets) if len(rows) == m else take_points(estimator, points, targets, rows)
-        pairs = [(_row_numbers(train), _row_numbers(test)) for train, test in splitter.split(*part)]
-        scores = Scoreboard([cells[i] for i in alive], len(pairs), progress)
-        options = {"is_plain": is_plain, "workers": workers, "memory": memory}
-        plan = SearchPlan(estimator, *part, scores.cells, pairs, score, **options)
-        run_tasks(plan.tasks, scores, plan.workers, workers)
-        tuning.record(alive, scores, len(rows))
-        if scores.is_stopped:
-            break
-        alive = alive[survivors(scores.scores.mean(axis=1), factor)]
+    with contextlib.nullcontext() if client is None else engine_of(client) as engine:
+        for rows in rounds:
+            part = (points, targets) if len(rows) == m else take_points(estimator, points, targets, rows)
+            pairs = [(_row_numbers(train), _row_numbers(test)) for train, test in splitter.split(*part)]
+            scores = Scoreboard([cells[i] for i in alive], len(pairs), progress)
+            if engine is not None:
+                run_spread(engine, SearchRound(estimator, *part, scores.cells, pairs, scoring, memory), scores)
+            else:
+                options = {"is_plain": is_plain, "workers": workers, "memory": memory}
+                plan = SearchPlan(estimator, *part, scores.cells, pairs, score, **options)
+                run_tasks(plan.tasks, scores, plan.workers, workers)
+            tuning.record(alive, scores, len(rows))
+            if scores.is_stopped:
+                break
+            alive = alive[survivors(scores.scores.mean(axis=1), factor)]
     assert scores is not None  # there is at least one round
     tuning.seconds = time.perf_counter() - began
     if scores.errors and not scores.is_stopped and not np.isfinite(tuning.table["mean_score"]).any():
@@ -176,8 +188,8 @@ def _row_numbers(rows):
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype("int64", copy=False)
 
 
-def _scorer(estimator, scoring):
-    """The function of (model, X, y) that scores, and whether it uses X for predictions only."""
+def make_scorer(estimator: Any, scoring: Any) -> tuple[Callable[[Any, Any, Any], float], bool]:
+    """Return the function of (model, X, y) that scores, and whether it uses X for predictions only."""
     if scoring is None and not hasattr(estimator, "score"):
         raise TypeError(f"{type(estimator).__name__} has no score of its own: give scoring, a name or a function.")
     scorer: Any = check_scoring(estimator, scoring)

@@ -254,6 +254,14 @@ class SharedKernelMatrix:
         with self._lock:
             self._released += 1
             if self._released == len(self.folds):
-                self._gram = None
-                if self.buffers is not None and self._buffer is not None:
-                    self.buffers.give_back(self._buffer)
+                self._drop()
+
+    def drop(self) -> None:
+        """Give the memory back although folds may need the matrix: it is then computed again."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self):
+        self._gram, buffer, self._buffer = None, self._buffer, None
+        if self.buffers is not None and buffer is not None:
+            self.buffers.give_back(buffer)

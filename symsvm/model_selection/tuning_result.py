@@ -65,18 +65,24 @@ class Scoreboard:
 
     def run(self, cell: int, fold: int, fit: Callable[[], tuple[float, str]]) -> None:
         """Call `fit()`, which returns a score and a status, and record them for a cell and a fold."""
-        began = time.perf_counter()
+        began, problem = time.perf_counter(), None
         try:
             score, status = fit()
         except Exception as error:  # an error of one cell must not lose the others
-            score, status = np.nan, f"failed: {error}"
-            self.errors.append(error)
+            score, status, problem = np.nan, f"failed: {error}", error
         except BaseException:  # Ctrl-C, or the search was stopped by another thread
             self.status[cell, fold] = "interrupted"
             raise
+        self.record(cell, fold, score, status, time.perf_counter() - began, problem)
+
+    def record(
+        self, cell: int, fold: int, score: float, status: str, seconds: float, error: Exception | None = None
+    ) -> None:
+        """Record what a fit of a cell in a fold has given."""
         with self._lock:
-            self.scores[cell, fold], self.status[cell, fold] = score, status
-            self.seconds[cell, fold] = time.perf_counter() - began
+            if error is not None:
+                self.errors.append(error)
+            self.scores[cell, fold], self.status[cell, fold], self.seconds[cell, fold] = score, status, seconds
             self._done += 1
             if self._progress is not None:
                 step = Step(self._done, self.scores.size, self.cells[cell], fold, float(score), status)

@@ -17,6 +17,7 @@ from symsvm._lib.validation import count, number
 from symsvm._lib.validation import dtype as _dtype
 from symsvm.compiler.functions import resolve_mode, shape_error
 from symsvm.compiler.lifting import MEMORY, TILE_MEMORY
+from symsvm.compiler.meshes import is_mesh_mode
 from symsvm.compiler.step_functions import step_functions
 from symsvm.evaluation.symmetry import SymmetryCheck
 from symsvm.graphs.structure import leaves
@@ -55,6 +56,8 @@ class Program:
         The bytes that arrays beside the data may take, 1 GiB by default.
     dtype : {"float32", "float64"}, optional
         The type to compute in, by default that of the objective.
+    mesh : jax.sharding.Mesh, optional
+        The devices to spread the kernel matrix over, by rows; for mode "JAX".
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class Program:
         mode: Any = None,
         memory: int | None = None,
         dtype: str | None = None,
+        mesh: Any = None,
     ) -> None:
         if not isinstance(objective, Objective):
             raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
@@ -86,7 +90,8 @@ class Program:
         self.objective, self.solver = objective, solver
         self.memory = MEMORY if memory is None else check_memory(memory)
         self.dtype = objective.variable.dtype if dtype is None else _dtype(dtype)
-        mode = resolve_mode(mode)
+        mode = resolve_mode(mode, mesh)
+        self._n_processes = mode.n_processes if is_mesh_mode(mode) else 1
         self._check_symmetry = SymmetryCheck(objective, self.memory)
         roots = [objective.value, *objective.bounds]
         variables, numbers = leaves(roots)
@@ -180,6 +185,10 @@ class Program:
         """
         max_iter = getattr(self.solver, "max_iter", _MAX_ITER) if max_iter is None else max_iter
         tol, max_iter, time_limit = check_run_arguments(tol, max_iter, time_limit, callback)
+        if time_limit is not None and self._n_processes > 1:
+            raise ValueError(
+                f"time_limit cannot end a run in {self._n_processes} processes, whose clocks differ: pass max_iter."
+            )
         # A certificate is computed in float64 from the data: float32, or a gradient that was updated, may be off.
         confirms = self.dtype != "float64" or getattr(self.solver, "carries_gradient", False)
         began = time.perf_counter()

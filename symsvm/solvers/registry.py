@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
+from symsvm.compiler.functions import resolve_mode
 from symsvm.compiler.reading import is_readable
 from symsvm.objectives import Objective
 from symsvm.solvers.decomposition.dual_program import Decomposition, DualProgram
@@ -128,7 +129,13 @@ def choose_solver(solver: Any, problem: str) -> Any:
 
 
 def compile(
-    objective: Objective, solver: Any, *, mode: Any = None, memory: int | None = None, dtype: str | None = None
+    objective: Objective,
+    solver: Any,
+    *,
+    mode: Any = None,
+    memory: int | None = None,
+    dtype: str | None = None,
+    mesh: Any = None,
 ) -> Program | DualProgram | PrimalQP:
     """Compile an objective and a solver into a `Program`.
 
@@ -149,6 +156,9 @@ def compile(
         each run, a larger one in tiles in each step.
     dtype : {"float32", "float64"}, optional
         The type to compute in, by default that of the objective. Certificates are in float64.
+    mesh : jax.sharding.Mesh, optional
+        The devices to spread the kernel matrix over, by rows, for mode "JAX" and a solver of steps; "auto" is then
+        'accelerated-gradient'.
 
     Returns
     -------
@@ -157,10 +167,19 @@ def compile(
     """
     if not isinstance(objective, Objective):
         raise TypeError(f"objective must be a symsvm Objective, got {objective!r}.")
+    if mesh is not None:
+        mode = resolve_mode(mode, mesh)
+        spreads = objective.problem in AcceleratedGradient.info.problems
+        solver = AcceleratedGradient() if spreads and isinstance(solver, str) and solver == "auto" else solver
     if isinstance(solver, str) and solver == "auto" and objective.problem == "smooth":
         solver = Decomposition() if objective.is_grouped is not False and is_readable(objective) else solver
     solver = choose_solver(solver, objective.problem)
     make = getattr(solver, "program", Program)
+    if mesh is not None and (hasattr(solver, "program") or getattr(solver, "by_rows", False)):
+        raise ValueError(
+            f"mesh is for solvers whose steps multiply by a kernel matrix: {solver!r} is none of them, "
+            "use 'accelerated-gradient'."
+        )
     return cast("Program", make(objective, solver, mode=mode, memory=memory, dtype=dtype))
 
 
@@ -171,6 +190,7 @@ def solve(
     mode: Any = None,
     memory: int | None = None,
     dtype: str | None = None,
+    mesh: Any = None,
     **run: Any,
 ) -> Solution:
     """Compile an objective with a solver, or the name of one, and run it.
@@ -187,7 +207,7 @@ def solve(
         A solver, or a name: "auto" or one of `list_solvers()`.
     mode : str or Mode, optional
         The backend: "NUMBA" (default), "JAX" or another PyTensor mode.
-    memory, dtype : optional
+    memory, dtype, mesh : optional
         See `compile`.
     **run : object
         The arguments of the run; see `Program.run`.
@@ -197,7 +217,7 @@ def solve(
     Solution
         The last point, with its certificate.
     """
-    return compile(objective, solver, mode=mode, memory=memory, dtype=dtype).run(**run)
+    return compile(objective, solver, mode=mode, memory=memory, dtype=dtype, mesh=mesh).run(**run)
 
 
 def _cell(value: str | tuple[str, ...]) -> str:
