@@ -27,6 +27,7 @@ LEAST = 0.95  # the share of tests that pass
 def copied_module():
     """A copy of the module `sklearn.svm` with the estimators of symsvm in the place of its own."""
     import sklearn.svm
+
     import symsvm
 
     copy = types.ModuleType(sklearn.svm.__name__, sklearn.svm.__doc__)

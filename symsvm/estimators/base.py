@@ -221,6 +221,8 @@ def _constant(value):
 def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
     """Return the weights of m points in float64, checked; points of weight 0 take no part in a fit.
 
+    Negative weights become 0, as in LIBSVM, with a warning.
+
     >>> sample_weights(None, 2).tolist(), sample_weights([0, 3], 2).tolist()
     ([1.0, 1.0], [0.0, 3.0])
     """
@@ -234,8 +236,14 @@ def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
         weights = check_array(sample_weight, **options)
     if weights.shape != (m,):
         raise ValueError(f"sample_weight must have one weight for each of the {m} points, got shape {weights.shape}.")
-    if (weights < 0).any():
-        raise ValueError("sample_weight must not be negative.")
     if not (weights > 0).any():
-        raise ValueError("sample_weight must contain at least one positive weight: all samples have zero weights.")
+        raise ValueError(
+            "sample_weight must hold a positive weight: Invalid input - all samples have zero or negative weights."
+        )
+    if (weights < 0).any():
+        negative = int((weights < 0).sum())
+        warnings.warn(
+            f"sample_weight has {negative} negative weights: such points are left out, as by 0.", stacklevel=2
+        )
+        weights = np.maximum(weights, 0.0)
     return weights

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
-from symsvm.estimators.multiclass import votes
+from symsvm.estimators.libsvm_names import LibsvmNames
+from symsvm.estimators.multiclass import majority, votes
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
 
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["KernelClassifier"]
 
 
-class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
+class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, KernelEstimator):
     """A classifier over a kernel: one problem for each pair of classes, or for each class against the rest."""
 
     multi_class: str
     decision_function_shape: str
+    break_ties: bool
     class_weight: Any
     problem_coef_: Array
 
@@ -58,6 +60,8 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         self
             The fitted estimator.
         """
+        self.warn_of_probability()
+        vars(self).pop("calibration_", None)
         points, names = self.check_points(X, y)
         encoded = self._source.encode_classes(self, names, sample_weight)
         self.classes_, used, labels, self.class_weight_, weights = encoded
@@ -70,11 +74,12 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         coef, self.intercept_, solutions = fit(used_points, labels, weights)
         support = np.flatnonzero(np.any(coef != 0, axis=1))
         support = support[np.argsort(labels[support], kind="stable")]  # by class, as LIBSVM does
+        self.refuse_reached_penalty(solutions)
         self.problem_coef_ = coef[support]
         self._store(points, used[support], solutions)
         self.n_support_ = np.bincount(labels[support], minlength=len(self.classes_)).astype("int32")
         self.dual_coef_ = self._libsvm_layout(labels[support])
-        if self.calibration is not None:
+        if self.calibration_method is not None:
             self.calibrate(points, names, sample_weight=sample_weight)
         return self
 
@@ -170,8 +175,37 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             return values
         return votes(values, len(self.classes_))
 
+    @property
+    def counts_votes(self) -> bool:
+        """Whether `predict` counts the votes of pairs of more than two classes, and nothing breaks ties."""
+        return self.multi_class == "ovo" and not self.break_ties and len(self.classes_) > 2
+
+    def decide(self, X: Any) -> tuple[Array, Array]:
+        """Return the decision values of checked points, and the index of the class of each one that they give.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n, d)
+            The points, as `check_points` returns them.
+
+        Returns
+        -------
+        tuple
+            `decision_values(X)`, and indices of `classes_`, (n,).
+        """
+        if self.counts_votes:
+            pairs, k = self.decision_values(X, "ovo"), len(self.classes_)
+            return votes(pairs, k), majority(pairs, k)
+        values = self.decision_values(X)
+        if len(self.classes_) > 2 and self.multi_class == "dag":
+            return values, self._walk(X)
+        return values, (values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)
+
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
+
+        Of several classes with the most votes it is the first, or with `break_ties=True` the one of the largest value
+        of `decision_function`.
 
         Parameters
         ----------
@@ -187,7 +221,13 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             check_is_fitted(self)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': the values are those of pairs."
+            )
         Z = self.check_points(X, reset=False)
+        if self.counts_votes:
+            return self.classes_[majority(self.decision_values(Z, "ovo"), len(self.classes_))]
         if len(self.classes_) > 2 and self.multi_class == "dag":
             return self.classes_[self._walk(Z)]
         values = self.decision_values(Z)

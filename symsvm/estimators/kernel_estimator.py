@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, number
 from symsvm.estimators.base import BaseSVM, sample_weights
+from symsvm.estimators.function_kernels import function_values
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
@@ -31,12 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelEstimator"]
 
+# In the place of an infinite C, and the share of a bound that counts as reached.
+_HARD_C, _AT_BOUND = 1e10, 0.999
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 
 
 class KernelEstimator(BaseSVM):
     """A support vector machine over a kernel, with scikit-learn's interface; see `SVC` for the parameters."""
 
+    C: Any
     kernel: Any
     degree: Any
     gamma: Any
@@ -51,7 +56,6 @@ class KernelEstimator(BaseSVM):
     kernel_: Kernel | None
     support_: Array
     support_vectors_: Any
-    dual_coef_: Array
     intercept_: Array
     n_iter_: Any
     shape_fit_: tuple[int, ...]
@@ -139,6 +143,22 @@ class KernelEstimator(BaseSVM):
             return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.z.sum())
         return 0.0 if solution.b is None else solution.b
 
+    # ---- the hard margin
+
+    @property
+    def penalty(self) -> float:
+        """C, or a number in its place that a hard margin (C = infinity) does not reach."""
+        return _HARD_C if self.C == np.inf else number(self.C, "C", positive=True)
+
+    def refuse_reached_penalty(self, solutions: list[Solution]) -> None:
+        """Raise a ValueError if C is infinite and a variable is at its bound: the points do not allow a hard margin."""
+        if getattr(self, "C", None) != np.inf:
+            return
+        for solution in solutions:
+            program: Any = solution.program
+            if (np.abs(solution.z) >= (program.upper - program.lower) * _AT_BOUND).any():
+                raise ValueError("C=inf asks for no errors, which these points and this kernel do not allow: lower C.")
+
     # ---- the fit
 
     def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
@@ -169,6 +189,7 @@ class KernelEstimator(BaseSVM):
         solution = self._solve(program, matrix)
         beta = program.weights(solution.z)
         support = np.flatnonzero(beta)
+        self.refuse_reached_penalty([solution])
         self._store(X, used[support], [solution])
         self.n_iter_ = int(self.n_iter_[0])
         self.n_support_ = np.array([len(support)], dtype="int32")
@@ -204,7 +225,7 @@ class KernelEstimator(BaseSVM):
     def support_kernel(self, X: Any) -> Array:
         """Return K(x_i, v_j) between checked points and the support vectors, (n, n_SV)."""
         if self.kernel_ is None:
-            K = np.asarray(self.kernel(X, self.X_fit_)) if callable(self.kernel) else X
+            K = function_values(self.kernel, X, self.X_fit_) if callable(self.kernel) else X
             return K[:, self.support_]
         if not len(self.support_):
             return np.empty((X.shape[0], 0))
@@ -214,14 +235,39 @@ class KernelEstimator(BaseSVM):
     @property
     def decision_coef_(self) -> Array:
         """The coefficients of the support vectors, one column for each problem, in the signs of `intercept_`."""
-        return self.dual_coef_.T
+        return self._dual_coef.T
 
     @property
-    def coef_(self) -> Array:
-        """The weights w of a linear kernel, (problems, d)."""
+    def dual_coef_(self) -> Any:
+        """The coefficients of the support vectors in scikit-learn's layout: an array, or CSR for sparse points."""
+        vectors: Any = self.support_vectors_
+        return type(vectors)(self._dual_coef) if hasattr(vectors, "tocsr") else self._dual_coef
+
+    @dual_coef_.setter
+    def dual_coef_(self, values: Any) -> None:
+        self._dual_coef = as_dense(values)
+
+    @property
+    def coef_(self) -> Any:
+        """The weights w of a linear kernel, (problems, d), which cannot be written to; CSR for sparse points."""
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        return self.decision_coef_.T @ self.support_vectors_
+        coef: Any = self.decision_coef_.T
+        if hasattr(self.support_vectors_, "tocsr"):
+            coef = type(self.support_vectors_)(coef) @ self.support_vectors_
+            coef.data.flags.writeable = False
+            return coef
+        coef = coef @ self.support_vectors_
+        coef.flags.writeable = False
+        return coef
+
+    @property
+    def _gamma(self) -> float:
+        """gamma of the kernel of a fit, the name under which converters of scikit-learn's models look for it."""
+        kernel: Any = self.kernel_
+        if isinstance(kernel, RBF) and np.ndim(kernel.sigma) == 0:
+            return 1 / (2 * float(kernel.sigma) ** 2)
+        return float(getattr(kernel, "gamma", 0.0))
 
     @property
     def objective_(self) -> Objective:

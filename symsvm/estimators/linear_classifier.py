@@ -12,11 +12,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import count, number
 from symsvm.estimators.base import changes_model, sample_weights
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.linear_estimator import LinearEstimator
 from symsvm.estimators.multiclass import class_weights, encode_classes, votes
+from symsvm.estimators.sparse_coef import SparseCoef
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def _can_stream(model):
     return True
 
 
-class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
+class LinearSVC(SparseCoef, CalibratedClassifier, ClassifierMixin, LinearEstimator):
     """Linear support vector classification for large problems, with liblinear's problem and a certificate.
 
     The problem, for two classes y = -1 and 1, is::
@@ -165,8 +167,14 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         self
             The fitted estimator.
         """
+        if self.penalty == "l1" and self.loss == "hinge":
+            raise ValueError(
+                "Unsupported set of arguments: there is no algorithm for the hinge loss with the l1 penalty, "
+                f"penalty='l1', loss='hinge', dual={self.dual!r}: use loss='squared_hinge'."
+            )
         vars(self).pop("streams_", None)
         vars(self).pop("n_samples_fit_", None)
+        vars(self).pop("calibration_", None)
         points, names = self.check_points(X, y)
         self.classes_, used, labels, _, weights = encode_classes(names, sample_weight, self.class_weight)
         used_points = points[used] if len(used) < len(names) else points
@@ -259,7 +267,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         lam = 1 / (number(self.C, "C", positive=True) * N)
         starts = [None] * (1 if len(self.classes_) == 2 else len(self.classes_))
         if seen:
-            starts = np.column_stack([self.coef_, self.intercept_ / (rows.s or 1.0)])
+            starts = np.column_stack([as_dense(self.coef_), self.intercept_ / (rows.s or 1.0)])
         self.streams_ = [Stream(rows.d, lam, u, seen) for u in starts]
         self.solutions_, self.n_iter_ = [], 1
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm._lib.blas import row_products
@@ -90,6 +91,8 @@ class LinearEstimator(BaseSVM):
 
     def expansion(self, X: Any) -> Array:
         """Return x.w + b for each of the checked points, a column for each problem."""
+        if hasattr(self.coef_, "tocsr"):  # after `sparsify`
+            return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
         points, weights, b = self._in_one_type(X)
         return row_products(points, weights.T) + b
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array
 
-__all__ = ["EncodedClasses", "class_weights", "encode_classes", "votes"]
+__all__ = ["EncodedClasses", "class_weights", "encode_classes", "majority", "votes"]
 
 
 # Decision values of which all votes are counted at once.
@@ -49,8 +49,8 @@ class EncodedClasses(NamedTuple):
     weights: Array
 
 
-def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any) -> EncodedClasses:
-    """Check labels and weights, and encode the labels as class indices."""
+def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any, note: str = "") -> EncodedClasses:
+    """Check labels and weights, and encode the labels as class indices; `note` begins the error of a single class."""
     is_integer = y.dtype.kind in "iu"
     if not is_integer:
         check_classification_targets(y)
@@ -59,8 +59,14 @@ def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any)
     classes = np.unique(y[used])
     if is_integer and 2 * len(classes) > len(y):  # fewer integers are classes
         check_classification_targets(y)
+    if len(classes) < 2 and len(used) < len(y) and len(np.unique(y)) > 1:
+        raise ValueError(
+            f"{note}Invalid input - all samples with positive weights belong to the same class, {classes[0]!r}."
+        )
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes with a positive weight, got {len(classes)} class.")
+        raise ValueError(
+            f"The number of classes has to be greater than one; got {len(classes)} class: y must hold at least two."
+        )
     labels = np.searchsorted(classes, y[used])
     factors = class_weights(class_weight, classes, labels, weights[used])
     return EncodedClasses(classes, used, labels, factors, weights[used] * factors[labels])
@@ -84,6 +90,23 @@ def class_weights(
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not one of {classes.tolist()}.")
     return np.array([float(class_weight.get(name, 1.0)) for name in classes.tolist()])
+
+
+def majority(values: Array, k: int) -> Array:
+    """Return the index of the class with the most votes, the first of several, as LIBSVM counts them.
+
+    The columns of `values` are those of `votes`. A value of exactly 0 is a vote for the second class of its pair.
+
+    >>> majority(np.array([[1.0, -2.0, 1.0], [1.0, 2.0, -1.0]]), 3).tolist()
+    [0, 0]
+    """
+    first, second = np.triu_indices(k, 1)
+    wins = values > 0
+    count = np.zeros((len(values), k), dtype="int64")
+    for column, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        count[:, a] += wins[:, column]
+        count[:, b] += ~wins[:, column]
+    return np.argmax(count, axis=1)
 
 
 def votes(values: Array, k: int) -> Array:

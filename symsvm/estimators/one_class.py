@@ -170,7 +170,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         Z = self.check_points(X, reset=False)
-        return self.expansion(Z, self.dual_coef_[0]).astype(Z.dtype, copy=False)
+        return self.expansion(Z, self._dual_coef[0]).astype(Z.dtype, copy=False)
 
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate `score_samples` minus `offset_` at each point: positive for inliers.
@@ -187,7 +187,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         # In float64 also for points of float32: near the boundary a rounded score would have few digits left.
-        return self.expansion(self.check_points(X, reset=False), self.dual_coef_[0]) - self.offset_
+        return self.expansion(self.check_points(X, reset=False), self._dual_coef[0]) - self.offset_
 
     def predict(self, X: PointsLike) -> Array:
         """Predict whether points are inliers.

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from symsvm._lib.validation import choice, count, number, switch
 from symsvm.compiler.functions import resolve_mode
+from symsvm.estimators.libsvm_names import check_probability
 from symsvm.kernels import Kernel
 from symsvm.objectives.argument_checks import as_nu, as_tube
 from symsvm.solvers.program import check_run_arguments
@@ -53,6 +54,12 @@ def check_class_weight(value: Any, name: str = "class_weight") -> None:
 
 def _positive(value: Any, name: str) -> None:
     number(value, name, positive=True)
+
+
+def _penalty(value: Any, name: str) -> None:
+    """C: a positive number, or infinity where the estimator has a hard margin (`penalty`)."""
+    if not (isinstance(value, numbers.Real) and value == np.inf):
+        number(value, name, positive=True)
 
 
 def _at_least_1(value: Any, name: str) -> None:
@@ -131,7 +138,7 @@ def _mode(value: Any, name: str) -> None:
 
 
 PARAMETER_CHECKS: dict[str, Callable[[Any, str], object]] = {
-    "C": _positive,
+    "C": _penalty,
     "break_ties": switch,
     "cache_size": _positive,
     "calibration": _calibration,
@@ -148,6 +155,7 @@ PARAMETER_CHECKS: dict[str, Callable[[Any, str], object]] = {
     "mode": _mode,
     "nu": _nu,
     "penalize_intercept": switch,
+    "probability": check_probability,
     "random_state": _random_state,
     "shrinking": switch,
     "solver": _solver,

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm._lib.validation import number
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.objectives import QuadraticProgram
@@ -80,7 +79,7 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
         """
         check_is_fitted(self)
         Z = self.check_points(X, reset=False)
-        return (self.expansion(Z, self.dual_coef_[0]) + self.intercept_[0]).astype(Z.dtype, copy=False)
+        return (self.expansion(Z, self._dual_coef[0]) + self.intercept_[0]).astype(Z.dtype, copy=False)
 
 
 class SVR(_KernelRegressor):
@@ -106,7 +105,7 @@ class SVR(_KernelRegressor):
     tol : float, default=1e-3
         The largest KKT violation to accept, as LIBSVM defines it, in float64.
     C : float, default=1.0
-        The penalty; C_i = C times sample weight.
+        The penalty; C_i = C times sample weight. `np.inf` allows no error above epsilon.
     epsilon : float, default=0.1
         Half the width of the tube inside which an error costs nothing.
     shrinking : bool, default=True
@@ -203,7 +202,7 @@ class SVR(_KernelRegressor):
         return svr_dual(kernel, intercept=self.intercept_mode == "free")
 
     def _program(self, y, weights):
-        C = number(self.C, "C", positive=True) * weights
+        C = self.penalty * weights
         return QuadraticProgram.svr(y, C, self.epsilon, intercept=self.intercept_mode == "free")
 
 

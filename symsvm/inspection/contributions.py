@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, count
 from symsvm.estimators import LinearSVC, LinearSVR, OneClassSVM
 from symsvm.estimators.kernel_estimator import KernelEstimator
@@ -173,7 +174,7 @@ def _contributions(model: Any, estimator: Any, x: Any, label: Any, by: Any) -> l
     by = _choose_kind(estimator, by)
     names, weights, values = (_feature_terms if by == _FEATURES else _support_vector_terms)(estimator, x, names)
     rows = zip(_decision_labels(estimator), _decide(estimator, x), np.ravel(estimator.intercept_), weights, strict=True)
-    calibrated = getattr(estimator, "calibration", None) is not None
+    calibrated = getattr(estimator, "calibration_method", None) is not None
     probabilities = estimator.calibration_.probabilities(estimator.decision_values(x))[0] if calibrated else None
     found = []
     for (plus, minus, c), decision, intercept, w in rows:
@@ -235,7 +236,7 @@ def _choose_kind(estimator: Any, by: str | None) -> str:
 
 def _feature_terms(estimator: Any, x: Any, names: Any) -> tuple[Array, Array, Array]:
     """Return names, w (decisions, terms) and x_j of the nonzero features."""
-    W = np.atleast_2d(estimator.coef_)
+    W = np.atleast_2d(as_dense(estimator.coef_))
     columns, values = (x.indices, x.data) if hasattr(x, "tocsr") else (np.flatnonzero(x[0]), x[0][x[0] != 0])
     names = np.array([f"x{j}" for j in columns]) if names is None else np.asarray(names)[columns]
     return names, W[:, columns], values

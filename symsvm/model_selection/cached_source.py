@@ -34,7 +34,7 @@ def can_share(estimator: Any) -> bool:
     Excluded are estimators that fit others inside (calibration), that evaluate kernels themselves (functions, an
     intercept in the kernel, another backend), that draw a bar, and that use another solver.
     """
-    if not isinstance(estimator, KernelEstimator) or getattr(estimator, "calibration", None) is not None:
+    if not isinstance(estimator, KernelEstimator) or getattr(estimator, "calibration_method", None) is not None:
         return False
     if estimator.intercept_mode == "embedded" or estimator.mode is not None or estimator.verbose:
         return False
