@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib.util
 import numbers
 import warnings
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -13,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.transactions import all_or_nothing
@@ -21,6 +23,7 @@ from symsvm.estimators.parameter_checks import check_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     from numpy.typing import ArrayLike
 
@@ -45,6 +48,10 @@ def changes_model(
     @functools.wraps(method)
     def checked(model: _Model, /, *args: _Arguments.args, **options: _Arguments.kwargs) -> _Model:
         check_parameters(model)
+        if "_skl_callbacks" in vars(model) and "_callback_fit_ctx" not in vars(model):
+            from symsvm.estimators.callbacks import run_with_callbacks
+
+            return run_with_callbacks(change, model, args, options)
         return change(model, *args, **options)
 
     return checked
@@ -69,6 +76,15 @@ class FitMonitor:
     def begin(self) -> None:
         """Reset the state at the start of a fit."""
         self.problem, self.is_solving, self._stopped_by = -1, False, None
+
+    @property
+    def callback(self) -> Callable[[Info], object] | None:
+        """The function that is called in each iteration, or None."""
+        return self._callback
+
+    def stop(self) -> None:
+        """Let the problems from now on stop at their starting points."""
+        self._stopped_by = self._stopped_by or "callback"
 
     @property
     def is_watched(self) -> bool:
@@ -117,6 +133,12 @@ class FitMonitor:
         return self._stopped_by is not None
 
 
+def _has_callbacks(model):
+    if importlib.util.find_spec("sklearn.callback") is None:
+        raise AttributeError("set_callbacks needs scikit-learn 1.9 or later; `watching` takes a function.")
+    return True
+
+
 class BaseSVM(BaseEstimator):
     """An estimator that solves one or several problems and keeps their solutions in `solutions_`."""
 
@@ -143,6 +165,27 @@ class BaseSVM(BaseEstimator):
         values = [getattr(solution, name) for solution in self.solutions_]
         return values[0] if len(values) == 1 else values
 
+    @available_if(_has_callbacks)
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set the callbacks of the fits, objects of scikit-learn's protocol `sklearn.callback.FitCallback`.
+
+        Each problem and each iteration of its solver is a task; `docs/estimators.md` describes them. The method is
+        there from scikit-learn 1.9 on.
+
+        Parameters
+        ----------
+        *callbacks : FitCallback
+            The callbacks; none removes those that were set.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        from sklearn.callback import CallbackSupportMixin  # slow to import
+
+        return CallbackSupportMixin.set_callbacks(self, *callbacks)  # type: ignore[arg-type]
+
     @contextlib.contextmanager
     def watching(self, callback: Callable[[Info], object]) -> Iterator[FitMonitor]:
         """Call a function in each iteration of the fits inside a `with` block.
@@ -150,7 +193,7 @@ class BaseSVM(BaseEstimator):
         A true return value stops the fit: the current problem at its present point, and the problems after it at their
         starting points. All of them are feasible, and one ConvergenceWarning is issued. The callback is not a
         parameter: clones (such as those that a search or a calibration fits) and files do not have it. The solver "qp"
-        does not call it.
+        does not call it. `set_callbacks` does the same by scikit-learn's protocol, and clones keep its callbacks.
 
         Parameters
         ----------

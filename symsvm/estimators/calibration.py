@@ -69,6 +69,7 @@ class Calibration:
         folds = StratifiedKFold(least, shuffle=True, random_state=self.random_state)
         other: Any = clone(model)
         other.set_params(**_without_calibration(model))
+        vars(other).pop("_skl_callbacks", None)  # those are of the fit to all points
         if hasattr(other, "decision_function_shape"):
             other.set_params(decision_function_shape="ovr")
         k = len(model.classes_)

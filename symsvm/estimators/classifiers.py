@@ -57,7 +57,7 @@ class SVC(KernelClassifier):
         The weight of each class, 1 for classes that a dict does not name; "balanced" gives all classes the same
         total weight.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -216,7 +216,7 @@ class NuSVC(KernelClassifier):
         lighter class of a pair then allows, the largest feasible nu is used: every point of that class is a
         margin error.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

@@ -71,8 +71,8 @@ class LinearSVC(SparseCoef, CalibratedClassifier, ClassifierMixin, LinearEstimat
     class_weight : dict or "balanced", optional
         The weight of each class, 1 for classes that a dict does not name; "balanced" gives all classes the same total
         weight.
-    verbose : int, default=0
-        Accepted as in scikit-learn, without effect.
+    verbose : bool or int, default=0
+        Whether to draw a progress bar for each problem on a terminal, and to print a line for each elsewhere.
     random_state : int or RandomState, optional
         The seed of the order of the coordinates, of the points of a stream and of the calibration's folds.
     max_iter : int, default=1000

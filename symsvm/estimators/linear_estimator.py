@@ -34,6 +34,7 @@ class LinearEstimator(BaseSVM):
     dual: Any
     max_iter: int
     time_limit: float | None
+    verbose: Any
     random_state: Any
     warm_start: bool
     fit_intercept: bool
@@ -74,7 +75,13 @@ class LinearEstimator(BaseSVM):
 
     def _options(self):
         max_iter = None if self.max_iter == -1 else self.max_iter
-        return {"tol": self.tol, "max_iter": max_iter, "time_limit": self.time_limit, "seed": self._seed()}
+        return {
+            "tol": self.tol,
+            "max_iter": max_iter,
+            "time_limit": self.time_limit,
+            "seed": self._seed(),
+            "verbose": self.verbose,
+        }
 
     def _intercept_options(self):
         return {
@@ -133,8 +140,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         Whether b is the weight of a constant feature, penalised like w, as in liblinear; otherwise it is free.
     dual : bool or "auto", default="auto"
         Accepted as in scikit-learn, without effect: loss and shape determine the algorithm.
-    verbose : int, default=0
-        Accepted as in scikit-learn, without effect.
+    verbose : bool or int, default=0
+        Whether to draw a progress bar on a terminal, and to print a line for the problem elsewhere.
     random_state : int or RandomState, optional
         The seed of the order of the coordinates.
     max_iter : int, default=1000

@@ -113,7 +113,7 @@ class SVR(_KernelRegressor):
     cache_size : float, default=200
         Accepted as in scikit-learn, without effect: there is no kernel cache.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     fit_intercept : bool, default=True
@@ -233,7 +233,7 @@ class NuSVR(_KernelRegressor):
     cache_size : float, default=200
         Accepted as in scikit-learn, without effect: there is no kernel cache.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     time_limit : float, optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import sys
@@ -9,11 +10,11 @@ import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from symsvm.solvers.solution import Info
+    from symsvm.solvers.solution import Callback, Info
 
-__all__ = ["ProgressBar", "warn_convergence", "warn_not_converged", "warn_user"]
+__all__ = ["ProgressBar", "shown", "warn_convergence", "warn_not_converged", "warn_user"]
 
 # `Solution.stopped` -> the words of the warning.
 _REASONS = {
@@ -41,7 +42,9 @@ def warn_not_converged(
     """
     reason = _REASONS[stopped].format(n_iter=n_iter)
     point = "the point is feasible" if is_feasible else "the point is not feasible, its projection is"
-    warn_convergence(" ".join([f"stopped {reason} with {reached}; {point}.", *advice]))
+    # The first words are those of scikit-learn, which filters of warnings match.
+    first = f"Solver terminated early (max_iter={n_iter}): " if stopped == "max_iter" else ""
+    warn_convergence(" ".join([f"{first}stopped {reason} with {reached}; {point}.", *advice]))
 
 
 def warn_convergence(text: str) -> None:
@@ -71,7 +74,7 @@ def _caller_level() -> int:
 class ProgressBar:
     """A bar from the first violation to tol, on a logarithmic scale, with the gap and the support vectors.
 
-    It is drawn on a terminal only.
+    It is drawn on a terminal; elsewhere, in a notebook or a log, the last state is printed as one line.
     """
 
     def __init__(self, tol: float) -> None:
@@ -79,7 +82,7 @@ class ProgressBar:
 
         layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed}{postfix}"
         self._bar = tqdm(total=1.0, desc="symsvm", bar_format=layout, file=sys.stderr, disable=None, leave=True)
-        self._tol, self._first = tol, None
+        self._tol, self._first, self._last = tol, None, ""
 
     def show(self, info: Info) -> None:
         """Draw an `Info`."""
@@ -92,8 +95,44 @@ class ProgressBar:
             text.append(f"gap {info.gap:.1e}")
         if info.free is not None and info.bounded is not None:
             text.append(f"{info.free + info.bounded} support vectors")
-        self._bar.set_postfix_str(", ".join(text))
+        self._last = ", ".join(text)
+        self._bar.set_postfix_str(self._last)
 
     def close(self) -> None:
         """End the drawing; the last state stays visible."""
         self._bar.close()
+        if self._bar.disable and self._last:
+            print(f"symsvm: {self._last}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def shown(callback: Callback | None, tol: float, verbose: bool | int) -> Iterator[Callback | None]:
+    """Yield a callback that also shows a bar, if `verbose`; else the callback itself.
+
+    Parameters
+    ----------
+    callback : callable or None
+        A function of an `Info`.
+    tol : float
+        The end of the bar.
+    verbose : bool or int
+        Whether to show one.
+
+    Yields
+    ------
+    callable or None
+        The function for the run.
+    """
+    if not verbose:
+        yield callback
+        return
+    bar = ProgressBar(tol)
+
+    def report(info: Info) -> object:
+        bar.show(info)
+        return callback is not None and callback(info)
+
+    try:
+        yield report
+    finally:
+        bar.close()
