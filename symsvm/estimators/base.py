@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.transactions import all_or_nothing
 from symsvm._lib.validation import refuse_masked
+from symsvm.estimators.containers import from_dlpack
 from symsvm.estimators.parameter_checks import check_parameters
 
 if TYPE_CHECKING:
@@ -82,6 +83,18 @@ class FitMonitor:
         """The function that is called in each iteration, or None."""
         return self._callback
 
+    @contextlib.contextmanager
+    def replacing(self, model: Any) -> Iterator[None]:
+        """Be the monitor of a model's fits inside a `with` block."""
+        before = vars(model).get("_monitor")
+        model._monitor = self
+        try:
+            yield
+        finally:
+            vars(model).pop("_monitor")
+            if before is not None:
+                model._monitor = before
+
     def stop(self) -> None:
         """Let the problems from now on stop at their starting points."""
         self._stopped_by = self._stopped_by or "callback"
@@ -143,6 +156,10 @@ class BaseSVM(BaseEstimator):
     """An estimator that solves one or several problems and keeps their solutions in `solutions_`."""
 
     solutions_: list
+
+    # The link of scikit-learn's HTML representation to the documentation.
+    _doc_link_module = "symsvm"
+    _doc_link_template = "https://github.com/symsvm/symsvm/blob/main/docs/estimators.md"
 
     @classmethod
     def _get_param_names(cls):
@@ -216,14 +233,9 @@ class BaseSVM(BaseEstimator):
         """
         if not callable(callback):
             raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
-        before = vars(self).get("_monitor")
-        self._monitor = FitMonitor(callback)
-        try:
-            yield self._monitor
-        finally:
-            vars(self).pop("_monitor")
-            if before is not None:
-                self._monitor = before
+        monitor = FitMonitor(callback)
+        with monitor.replacing(self):
+            yield monitor
 
     def _begin_fit(self):
         """Start a fit, with the monitor of `watching` or a new one."""
@@ -271,6 +283,7 @@ def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
     """
     if sample_weight is None:
         return np.ones(m)
+    sample_weight = from_dlpack(sample_weight)
     refuse_masked(sample_weight, "sample_weight")
     if isinstance(sample_weight, numbers.Real):
         weights = np.full(m, sample_weight, dtype="float64")

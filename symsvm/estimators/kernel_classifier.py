@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.libsvm_names import LibsvmNames
 from symsvm.estimators.multiclass import majority, votes
@@ -74,7 +75,6 @@ class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, Kerne
         coef, self.intercept_, solutions = fit(used_points, labels, weights)
         support = np.flatnonzero(np.any(coef != 0, axis=1))
         support = support[np.argsort(labels[support], kind="stable")]  # by class, as LIBSVM does
-        self.refuse_reached_penalty(solutions)
         self.problem_coef_ = coef[support]
         self._store(points, used[support], solutions)
         self.n_support_ = np.bincount(labels[support], minlength=len(self.classes_)).astype("int32")
@@ -147,6 +147,7 @@ class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, Kerne
 
     # ---- decisions
 
+    @answers_in_kind
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate the decision function at each point.
 
@@ -201,6 +202,7 @@ class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, Kerne
             return values, self._walk(X)
         return values, (values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)
 
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
 

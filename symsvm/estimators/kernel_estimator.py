@@ -12,6 +12,7 @@ from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, number
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.function_kernels import function_values
+from symsvm.estimators.hard_margin import FIRST_PENALTY, solve_hard_margin
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelEstimator"]
 
-# In the place of an infinite C, and the share of a bound that counts as reached.
-_HARD_C, _AT_BOUND = 1e10, 0.999
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 
 
@@ -143,22 +142,6 @@ class KernelEstimator(BaseSVM):
             return number(self.intercept_scaling, "intercept_scaling") ** 2 * float(solution.z.sum())
         return 0.0 if solution.b is None else solution.b
 
-    # ---- the hard margin
-
-    @property
-    def penalty(self) -> float:
-        """C, or a number in its place that a hard margin (C = infinity) does not reach."""
-        return _HARD_C if self.C == np.inf else number(self.C, "C", positive=True)
-
-    def refuse_reached_penalty(self, solutions: list[Solution]) -> None:
-        """Raise a ValueError if C is infinite and a variable is at its bound: the points do not allow a hard margin."""
-        if getattr(self, "C", None) != np.inf:
-            return
-        for solution in solutions:
-            program: Any = solution.program
-            if (np.abs(solution.z) >= (program.upper - program.lower) * _AT_BOUND).any():
-                raise ValueError("C=inf asks for no errors, which these points and this kernel do not allow: lower C.")
-
     # ---- the fit
 
     def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
@@ -177,7 +160,20 @@ class KernelEstimator(BaseSVM):
 
     def _solve(self, program: QuadraticProgram, matrix: Any, reuse: WorkingSetReuse | None = None) -> Solution:
         """Solve the next program of the fit; `reuse` hands its working set on to the next one."""
+        if getattr(self, "C", 1.0) == np.inf:
+            before = self._monitor.problem
+            return solve_hard_margin(program, lambda grown: self._solve_again(grown, matrix, before))
         return self._source.solve(self, program, matrix, self._monitor, reuse)
+
+    def _solve_again(self, program, matrix, problem):
+        """Solve a program that is the same problem of the fit as the last one, after the problem of this number."""
+        self._monitor.problem = problem
+        return self._source.solve(self, program, matrix, self._monitor, None)
+
+    @property
+    def penalty(self) -> float:
+        """C, or where it is infinite the number that a hard margin begins with."""
+        return FIRST_PENALTY if self.C == np.inf else number(self.C, "C", positive=True)
 
     def _fit_one(self, X, y, sample_weight):
         """Fit an estimator of one problem, `_program(y, weights)`, to checked points; return its solution."""
@@ -189,7 +185,6 @@ class KernelEstimator(BaseSVM):
         solution = self._solve(program, matrix)
         beta = program.weights(solution.z)
         support = np.flatnonzero(beta)
-        self.refuse_reached_penalty([solution])
         self._store(X, used[support], [solution])
         self.n_iter_ = int(self.n_iter_[0])
         self.n_support_ = np.array([len(support)], dtype="int32")

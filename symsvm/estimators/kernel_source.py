@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from symsvm._lib.blas import row_products
 from symsvm._lib.validation import refuse_masked
+from symsvm.estimators.containers import from_dlpack
 from symsvm.estimators.function_kernels import check_objects, function_values, holds_objects
 from symsvm.estimators.multiclass import EncodedClasses, encode_classes
 from symsvm.evaluation.expansion import Expansion
@@ -58,6 +59,7 @@ class KernelSource:
         if holds_objects(estimator.kernel, X):
             return check_objects(X, *y, y_numeric=options.get("y_numeric", False))
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        X, *y = (from_dlpack(value) for value in (X, *y))
         if estimator.kernel == "precomputed" and hasattr(X, "tocsr"):
             raise TypeError("Sparse precomputed kernels are not supported: give the matrix as X.toarray().")
         for name, value in zip(("X", "y"), (X, *y), strict=False):

@@ -16,6 +16,7 @@ from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import count, number
 from symsvm.estimators.base import changes_model, sample_weights
 from symsvm.estimators.calibration import CalibratedClassifier
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.linear_estimator import LinearEstimator
 from symsvm.estimators.multiclass import class_weights, encode_classes, votes
 from symsvm.estimators.sparse_coef import SparseCoef
@@ -306,6 +307,7 @@ class LinearSVC(SparseCoef, CalibratedClassifier, ClassifierMixin, LinearEstimat
 
     # ---- decisions
 
+    @answers_in_kind
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate the decision function x.w + b at each point.
 
@@ -340,6 +342,7 @@ class LinearSVC(SparseCoef, CalibratedClassifier, ClassifierMixin, LinearEstimat
             return values[:, 0]
         return votes(values, k).astype(X.dtype, copy=False) if self.multi_class == "ovo" else values
 
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from symsvm._lib.blas import row_products
 from symsvm._lib.validation import number, refuse_masked
 from symsvm.estimators.base import BaseSVM, changes_model, sample_weights
+from symsvm.estimators.containers import answers_in_kind, from_dlpack
 from symsvm.linear import Rows, solve_linear
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class LinearEstimator(BaseSVM):
 
     def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
+        X, *y = (from_dlpack(value) for value in (X, *y))
         for name, value in zip(("X", "y"), (X, *y), strict=False):
             refuse_masked(value, name)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -238,6 +240,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         self._store([solution])
         return self
 
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the target of each point, x.w + b.
 

@@ -61,7 +61,7 @@ def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any,
         check_classification_targets(y)
     if len(classes) < 2 and len(used) < len(y) and len(np.unique(y)) > 1:
         raise ValueError(
-            f"{note}Invalid input - all samples with positive weights belong to the same class, {classes[0]!r}."
+            f"{note}Invalid input - all samples with positive weights belong to the same class, {classes[:1].tolist()[0]!r}."
         )
     if len(classes) < 2:
         raise ValueError(

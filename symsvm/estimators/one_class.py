@@ -9,6 +9,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import one_class_dual
@@ -155,6 +156,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
     def _program(self, y, weights):
         return QuadraticProgram.one_class(weights, self.nu)
 
+    @answers_in_kind
     def score_samples(self, X: PointsLike) -> Array:
         """Evaluate the kernel expansion, sum_j lam_j K(x_j, x), at each point.
 
@@ -172,6 +174,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         Z = self.check_points(X, reset=False)
         return self.expansion(Z, self._dual_coef[0]).astype(Z.dtype, copy=False)
 
+    @answers_in_kind
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate `score_samples` minus `offset_` at each point: positive for inliers.
 
@@ -189,6 +192,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         # In float64 also for points of float32: near the boundary a rounded score would have few digits left.
         return self.expansion(self.check_points(X, reset=False), self._dual_coef[0]) - self.offset_
 
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict whether points are inliers.
 

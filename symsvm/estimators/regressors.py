@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import nu_svr_dual, svr_dual
@@ -64,6 +65,7 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
     def _offset(self, solution):
         return self._intercept_of(solution)
 
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the target of each point, sum_j beta_j K(x_j, x) + b (Eq. 002:2.16).
 
