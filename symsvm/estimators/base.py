@@ -159,7 +159,7 @@ class BaseSVM(BaseEstimator):
 
     # The link of scikit-learn's HTML representation to the documentation.
     _doc_link_module = "symsvm"
-    _doc_link_template = "https://github.com/symsvm/symsvm/blob/main/docs/estimators.md"
+    _doc_link_template: Any = "https://github.com/symsvm/symsvm/blob/main/docs/estimators.md"
 
     @classmethod
     def _get_param_names(cls):

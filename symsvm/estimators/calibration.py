@@ -147,7 +147,8 @@ class CalibratedClassifier:
     @property
     def calibration_method(self) -> Literal["sigmoid", "isotonic"] | None:
         """The method of the probabilities: `calibration`, or "sigmoid" with scikit-learn's `probability=True`."""
-        if self.calibration is None and getattr(self, "probability", False) in (True, np.True_):
+        probability = getattr(self, "probability", None)
+        if self.calibration is None and isinstance(probability, bool | np.bool_) and probability:
             return "sigmoid"
         return self.calibration
 

@@ -174,11 +174,13 @@ class SVC(KernelClassifier):
         self.solver = solver
         self.mode = mode
 
+    _has_hard_margin = True
+
     def _dual(self, kernel):
         return c_svc_dual(kernel, intercept=self.intercept_mode == "free")
 
     def _program(self, y, weights):
-        C = self.penalty * weights
+        C = self.finite_C * weights
         return QuadraticProgram.c_svc(y, C, intercept=self.intercept_mode == "free")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answers_in_kind", "from_dlpack"]
 
-_Model = TypeVar("_Model")
-_Arguments = ParamSpec("_Arguments")
+_Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 
 def from_dlpack(value: Any) -> Any:
@@ -27,9 +26,7 @@ def from_dlpack(value: Any) -> Any:
     return value
 
 
-def answers_in_kind(
-    method: Callable[Concatenate[_Model, _Arguments], Any],
-) -> Callable[Concatenate[_Model, _Arguments], Any]:
+def answers_in_kind(method: _Method) -> _Method:
     """Make a method of one argument X, such as `predict`, return a JAX array if X is one.
 
     Labels that are strings stay a NumPy array, since JAX has none.
@@ -45,4 +42,4 @@ def answers_in_kind(
         values = method(model, np.asarray(X))
         return jax.device_put(values, next(iter(X.devices()))) if values.dtype.kind in "biuf" else values
 
-    return answer  # type: ignore[return-value]
+    return cast("_Method", answer)

@@ -75,7 +75,8 @@ def check_objects(X: Any, *y: Any, y_numeric: bool = False) -> Any:
     if not y:
         return points
     check_consistent_length(X, y[0])
-    labels = column_or_1d(check_array(y[0], ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    options: Any = {"ensure_2d": False, "dtype": None, "input_name": "y"}
+    labels = column_or_1d(check_array(y[0], **options), warn=True)
     return points, labels.astype("float64") if y_numeric and labels.dtype.kind not in "iuf" else labels
 
 

@@ -171,7 +171,7 @@ class KernelEstimator(BaseSVM):
         return self._source.solve(self, program, matrix, self._monitor, None)
 
     @property
-    def penalty(self) -> float:
+    def finite_C(self) -> float:
         """C, or where it is infinite the number that a hard margin begins with."""
         return FIRST_PENALTY if self.C == np.inf else number(self.C, "C", positive=True)
 
@@ -260,8 +260,9 @@ class KernelEstimator(BaseSVM):
     def _gamma(self) -> float:
         """gamma of the kernel of a fit, the name under which converters of scikit-learn's models look for it."""
         kernel: Any = self.kernel_
-        if isinstance(kernel, RBF) and np.ndim(kernel.sigma) == 0:
-            return 1 / (2 * float(kernel.sigma) ** 2)
+        sigma = kernel.sigma if isinstance(kernel, RBF) else None
+        if isinstance(sigma, float | int):
+            return 1 / (2 * sigma**2)
         return float(getattr(kernel, "gamma", 0.0))
 
     @property

@@ -59,7 +59,7 @@ class KernelSource:
         if holds_objects(estimator.kernel, X):
             return check_objects(X, *y, y_numeric=options.get("y_numeric", False))
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-        X, *y = (from_dlpack(value) for value in (X, *y))
+        X, y = from_dlpack(X), tuple(from_dlpack(value) for value in y)
         if estimator.kernel == "precomputed" and hasattr(X, "tocsr"):
             raise TypeError("Sparse precomputed kernels are not supported: give the matrix as X.toarray().")
         for name, value in zip(("X", "y"), (X, *y), strict=False):

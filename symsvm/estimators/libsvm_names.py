@@ -21,7 +21,7 @@ _DEPRECATED = "deprecated"  # the default of `probability`: not given
 
 def check_probability(value: Any, name: str) -> None:
     """Raise a ValueError unless `probability` is True, False or "deprecated", the default."""
-    if not isinstance(value, bool | np.bool_) and not (isinstance(value, str) and value == _DEPRECATED):
+    if not (isinstance(value, str) and value == _DEPRECATED) and not isinstance(value, bool | np.bool_):
         raise ValueError(
             f"{name} must be True or False, got {value!r}: or leave it out, and use calibration='sigmoid'."
         )

@@ -51,7 +51,7 @@ class LinearEstimator(BaseSVM):
 
     def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
-        X, *y = (from_dlpack(value) for value in (X, *y))
+        X, y = from_dlpack(X), tuple(from_dlpack(value) for value in y)
         for name, value in zip(("X", "y"), (X, *y), strict=False):
             refuse_masked(value, name)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}

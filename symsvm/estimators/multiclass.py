@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -60,9 +61,8 @@ def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any,
     if is_integer and 2 * len(classes) > len(y):  # fewer integers are classes
         check_classification_targets(y)
     if len(classes) < 2 and len(used) < len(y) and len(np.unique(y)) > 1:
-        raise ValueError(
-            f"{note}Invalid input - all samples with positive weights belong to the same class, {classes[:1].tolist()[0]!r}."
-        )
+        only = classes.tolist()[0]
+        raise ValueError(f"{note}Invalid input - all samples with positive weights belong to the same class, {only!r}.")
     if len(classes) < 2:
         raise ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class: y must hold at least two."
@@ -100,13 +100,18 @@ def majority(values: Array, k: int) -> Array:
     >>> majority(np.array([[1.0, -2.0, 1.0], [1.0, 2.0, -1.0]]), 3).tolist()
     [0, 0]
     """
+    # A win of the first class instead of the second one adds a vote and takes one: sums of integers, without rounding.
+    changes, losses = _vote_changes(k)
+    return np.argmax((values > 0) @ changes + losses, axis=1)
+
+
+@functools.cache
+def _vote_changes(k: int) -> tuple[Array, Array]:
+    """What a win of the first class of each pair adds to the votes, (pairs, k); the votes if all second ones win."""
     first, second = np.triu_indices(k, 1)
-    wins = values > 0
-    count = np.zeros((len(values), k), dtype="int64")
-    for column, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-        count[:, a] += wins[:, column]
-        count[:, b] += ~wins[:, column]
-    return np.argmax(count, axis=1)
+    changes = np.zeros((len(first), k), dtype="float32")
+    changes[np.arange(len(first)), first], changes[np.arange(len(first)), second] = 1.0, -1.0
+    return changes, np.arange(k, dtype="float32")
 
 
 def votes(values: Array, k: int) -> Array:

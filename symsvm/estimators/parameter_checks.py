@@ -35,9 +35,12 @@ def check_parameters(model: Any) -> None:
     TypeError: fit_intercept must be True or False, got 'no' of type str.
     """
     choices = getattr(type(model), "_choices", {})
+    takes_infinite_C = getattr(type(model), "_has_hard_margin", False) and _is_infinite(model.C)
     for name, value in model.get_params(deep=False).items():
         if name in choices:
             choice(value, name, choices[name])
+        elif name == "C" and takes_infinite_C:
+            continue
         elif name in PARAMETER_CHECKS:
             PARAMETER_CHECKS[name](value, name)
 
@@ -56,10 +59,8 @@ def _positive(value: Any, name: str) -> None:
     number(value, name, positive=True)
 
 
-def _penalty(value: Any, name: str) -> None:
-    """C: a positive number, or infinity where the estimator has a hard margin (`penalty`)."""
-    if not (isinstance(value, numbers.Real) and value == np.inf):
-        number(value, name, positive=True)
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and value == np.inf
 
 
 def _at_least_1(value: Any, name: str) -> None:
@@ -138,7 +139,7 @@ def _mode(value: Any, name: str) -> None:
 
 
 PARAMETER_CHECKS: dict[str, Callable[[Any, str], object]] = {
-    "C": _penalty,
+    "C": _positive,
     "break_ties": switch,
     "cache_size": _positive,
     "calibration": _calibration,

@@ -200,11 +200,13 @@ class SVR(_KernelRegressor):
         self.solver = solver
         self.mode = mode
 
+    _has_hard_margin = True
+
     def _dual(self, kernel):
         return svr_dual(kernel, intercept=self.intercept_mode == "free")
 
     def _program(self, y, weights):
-        C = self.penalty * weights
+        C = self.finite_C * weights
         return QuadraticProgram.svr(y, C, self.epsilon, intercept=self.intercept_mode == "free")
 
 
