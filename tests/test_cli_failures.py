@@ -343,7 +343,7 @@ def test_an_interrupted_search_reports_its_progress():
     assert (
         describe_partial(tuning, "svc__") == "interrupted before any cell was scored in all folds; nothing was written."
     )
-    tuning.table["fold_scores"][:] = [[0.5, 0.7, np.nan], [0.6, 0.8, np.nan], [0.9, np.nan, np.nan]]
+    tuning.fold_scores[:] = [[0.5, 0.7, np.nan], [0.6, 0.8, np.nan], [0.9, np.nan, np.nan]]
     assert "; in 2 of 3 folds the best is C = 2 with 0.7000; nothing was written." in describe_partial(tuning, "svc__")
 
 

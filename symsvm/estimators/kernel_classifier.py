@@ -92,7 +92,7 @@ class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, Kerne
         """Solve a problem for each pair of classes; return coefficients (m, pairs), intercepts and solutions."""
         k = len(self.classes_)
         order = np.argsort(labels, kind="stable")  # the points of a class side by side
-        matrix = self._bind(self._source.take(self, X, order), weights[order])
+        matrix = self._bind(self._source.take(self, X, order), self._point_weights(weights, labels)[order])
         coef, intercepts, solutions = np.zeros((len(labels), k * (k - 1) // 2)), [], []
 
         def program(signs, rows):
@@ -107,7 +107,7 @@ class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, Kerne
 
     def _fit_rest(self, X, labels, weights):
         """Solve a problem for each class against the rest, over the same points; for two classes the second's only."""
-        matrix, k = self._bind(X, weights), len(self.classes_)
+        matrix, k = self._bind(X, self._point_weights(weights, labels)), len(self.classes_)
         if k > 2:
             matrix.cache_blocks([0])
         reuse = WorkingSetReuse() if k > 2 else None  # rows of one problem's working set serve the next
@@ -119,6 +119,10 @@ class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, Kerne
             intercepts.append(b)
             solutions.append(solution)
         return np.column_stack(coef), np.array(intercepts), solutions
+
+    def _point_weights(self, weights, labels):
+        """The weights of the points without those of their classes, which as in scikit-learn do not change gamma."""
+        return weights if self.class_weight is None else weights / self.class_weight_[labels]
 
     def _decision_terms(self, solution):
         """The coefficients and the intercept of a problem's decision function."""
