@@ -62,7 +62,10 @@ def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any,
         check_classification_targets(y)
     if len(classes) < 2 and len(used) < len(y) and len(np.unique(y)) > 1:
         only = classes.tolist()[0]
-        raise ValueError(f"{note}Invalid input - all samples with positive weights belong to the same class, {only!r}.")
+        raise ValueError(
+            f"{note}Invalid input - all samples with positive weights belong to the same class, "
+            f"{only!r}: sample_weight leaves no other."
+        )
     if len(classes) < 2:
         raise ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class: y must hold at least two."

@@ -132,9 +132,9 @@ def warn_of_failures(scores: Scoreboard, error_score: float | str) -> None:
         raise scores.errors[0]
     reasons = "; ".join(f"{failed.count(reason)} with: {reason}" for reason in dict.fromkeys(failed))
     if len(failed) == scores.status.size:
-        raise ValueError(
-            f"All the {len(failed)} fits failed, {reasons} Try error_score='raise' to see the error."
-        ) from scores.errors[0]
+        kind = TypeError if all(isinstance(error, TypeError) for error in scores.errors) else ValueError
+        text = f"All the {len(failed)} fits failed, {reasons} Try error_score='raise' to see the error."
+        raise kind(text) from scores.errors[0]
     warnings.warn(
         f"{len(failed)} fits failed out of a total of {scores.status.size}; their scores are {error_score}. {reasons}",
         FitFailedWarning,

@@ -1,7 +1,7 @@
 """The engine of `tune` behind the interface of scikit-learn's searches.
 
 `SharedSearch` is a mixin before one of scikit-learn's search classes. Its `fit` runs the fits by a `SearchPlan`, which
-shares kernel matrices and solutions, where `unshared_reason` finds none against it, and is scikit-learn's own otherwise.
+shares kernel matrices and solutions; where `unshared_reason` finds a reason not to, it is scikit-learn's own.
 Everything else, `predict` and so on, is inherited.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.multiclass import check_classification_targets
 
 from symsvm._lib.validation import number
 from symsvm.estimators.base import sample_weights
@@ -41,7 +42,7 @@ __all__ = ["SearchRun", "SharedSearch", "unshared_reason"]
 _SHARED = "shared"
 
 
-def unshared_reason(search: Any, params: Mapping[str, Any]) -> str | None:
+def unshared_reason(search: Any, y: Any, params: Mapping[str, Any]) -> str | None:
     """Return why the fits of a search can share nothing, in words; None if they can."""
     estimator = search.estimator
     machine = last_step(estimator)
@@ -50,6 +51,8 @@ def unshared_reason(search: Any, params: Mapping[str, Any]) -> str | None:
         return "the estimator is none of symsvm's machines, or does not share matrices"
     if given - {"groups", "sample_weight"} or ("sample_weight" in given and machine is not estimator):
         return "fit has arguments for steps of a pipeline"
+    if np.asarray(y).ndim > 1 and np.asarray(y).shape[1:] != (1,):
+        return "there are several targets"
     if given and get_config().get("enable_metadata_routing"):
         return "metadata routing is enabled"
     if any("_skl_callbacks" in vars(one) for one in (search, estimator, machine)):
@@ -211,15 +214,15 @@ class SharedSearch:
         y : array-like of shape (m,), optional
             Their labels or targets; None for `OneClassSVM`, which needs a `scoring`.
         **params : dict
-            `groups` for the splitter, `sample_weight` for fits and scores, and what the `fit` of an estimator of another
-            library takes.
+            `groups` for the splitter, `sample_weight` for fits and scores, and what the `fit` of an estimator of
+            another library takes.
 
         Returns
         -------
         self
             The search.
         """
-        reason = unshared_reason(self, params)
+        reason = unshared_reason(self, y, params)
         if reason is not None:
             self.engine_ = f"scikit-learn, since {reason}"
             return super().fit(X, y, **params)  # type: ignore[misc]
@@ -227,7 +230,7 @@ class SharedSearch:
         X, y = indexable(X, y)
         given = params.get("sample_weight")
         weights = None if given is None else sample_weights(given, X.shape[0] if hasattr(X, "shape") else len(X))
-        run = SearchRun(self, X, None if y is None else np.asarray(y), params.get("groups"), weights)
+        run = SearchRun(self, X, self._checked_targets(y), params.get("groups"), weights)
         self.n_splits_ = len(run.folds)
         self._search_candidates(run)
         self._keep(run)
@@ -241,6 +244,16 @@ class SharedSearch:
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
         return self
+
+    def _checked_targets(self, y):
+        """The targets as a vector, checked for classes."""
+        if y is None:
+            return None
+        y = np.asarray(y)
+        y = y if y.ndim == 1 else column_or_1d(y, warn=True)
+        if is_classifier(self.estimator):
+            check_classification_targets(y)
+        return y
 
     def _candidate_params(self) -> Sequence[Mapping[str, Any]]:
         """The parameters of all candidates."""
