@@ -53,13 +53,15 @@ def cv_results(
     """
     results: dict[str, Any] = {name: np.asarray(column) for name, column in more.items()}
 
+    failed = np.array([[m is None for m in row] for row in measured.tolist()])
+
     def store(key, of, *, is_score=False):
         values = np.array([[np.nan if m is None else of(m) for m in row] for row in measured.tolist()], dtype="float64")
         if is_score:
-            values[np.equal(measured, None)] = error_score
+            values[failed] = error_score
             results.update({f"split{k}_{key}": values[:, k] for k in range(values.shape[1])})
         else:
-            values[np.equal(measured, None)] = 0.0
+            values[failed] = 0.0
         results[f"mean_{key}"], results[f"std_{key}"] = values.mean(axis=1), values.std(axis=1)
         if is_score and not np.isfinite(results[f"mean_{key}"]).all():
             kind = key.partition("_")[0]
@@ -108,12 +110,13 @@ def choose_best(refit: Any, metric: str, results: Mapping[str, Any]) -> int:
     """Return the index of the best candidate: that of a function `refit`, or the first of rank 1."""
     if not callable(refit):
         return int(np.argmin(results[f"rank_test_{metric}"]))
-    best = refit(results)
+    best: Any = refit(results)
     if not isinstance(best, numbers.Integral):
         raise TypeError(f"refit must return the index of a candidate, best_index_; got {best!r}.")
-    if not 0 <= best < len(results["params"]):
-        raise IndexError(f"best_index_ must be from 0 to {len(results['params']) - 1}, got {best} of refit.")
-    return int(best)
+    index, n = int(best), len(results["params"])
+    if not 0 <= index < n:
+        raise IndexError(f"best_index_ must be from 0 to {n - 1}, got {index} of refit.")
+    return index
 
 
 def last_of_halving(results: Mapping[str, Any]) -> int:

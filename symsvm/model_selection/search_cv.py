@@ -28,7 +28,7 @@ __all__ = ["GridSearchCV", "HalvingGridSearchCV", "RandomizedSearchCV"]
 
 
 class GridSearchCV(SharedSearch, sklearn.model_selection.GridSearchCV):
-    """scikit-learn's `GridSearchCV`, with fits that share kernel matrices and solutions.
+    """The `GridSearchCV` of scikit-learn, with fits that share kernel matrices and solutions.
 
     For `SVC`, `NuSVC`, `SVR`, `NuSVR`, `OneClassSVM`, pipelines that end with one of them, `LinearSVC` and `LinearSVR`
     the fits run as those of `tune`. Scores agree with independent fits up to `tol`. Where fits can share nothing, those
@@ -95,18 +95,17 @@ class GridSearchCV(SharedSearch, sklearn.model_selection.GridSearchCV):
         return_train_score: bool = False,
         memory: float = MEMORY,
     ) -> None:
-        super().__init__(
-            estimator,
-            param_grid,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
+        options: dict[str, Any] = {
+            "scoring": scoring,
+            "n_jobs": n_jobs,
+            "refit": refit,
+            "cv": cv,
+            "verbose": verbose,
+            "pre_dispatch": pre_dispatch,
+            "error_score": error_score,
+            "return_train_score": return_train_score,
+        }
+        super().__init__(estimator, param_grid, **options)
         self.memory = memory
 
     def _candidate_params(self) -> Sequence[Mapping[str, Any]]:
@@ -114,7 +113,7 @@ class GridSearchCV(SharedSearch, sklearn.model_selection.GridSearchCV):
 
 
 class RandomizedSearchCV(SharedSearch, sklearn.model_selection.RandomizedSearchCV):
-    """scikit-learn's `RandomizedSearchCV`, with fits that share kernel matrices and solutions; see `GridSearchCV`.
+    """The `RandomizedSearchCV` of scikit-learn, with fits that share kernel matrices and solutions; see `GridSearchCV`.
 
     Candidates with the same kernel share its matrix: with a distribution of C and a list of gamma most of them do.
 
@@ -174,20 +173,19 @@ class RandomizedSearchCV(SharedSearch, sklearn.model_selection.RandomizedSearchC
         return_train_score: bool = False,
         memory: float = MEMORY,
     ) -> None:
-        super().__init__(
-            estimator,
-            param_distributions,
-            n_iter=n_iter,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            random_state=random_state,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
+        options: dict[str, Any] = {
+            "n_iter": n_iter,
+            "scoring": scoring,
+            "n_jobs": n_jobs,
+            "refit": refit,
+            "cv": cv,
+            "verbose": verbose,
+            "pre_dispatch": pre_dispatch,
+            "random_state": random_state,
+            "error_score": error_score,
+            "return_train_score": return_train_score,
+        }
+        super().__init__(estimator, param_distributions, **options)
         self.memory = memory
 
     def _candidate_params(self) -> Sequence[Mapping[str, Any]]:
@@ -195,7 +193,7 @@ class RandomizedSearchCV(SharedSearch, sklearn.model_selection.RandomizedSearchC
 
 
 class HalvingGridSearchCV(SharedSearch, sklearn.model_selection.HalvingGridSearchCV):
-    """scikit-learn's `HalvingGridSearchCV`, with fits that share kernel matrices and solutions; see `GridSearchCV`.
+    """The `HalvingGridSearchCV` of scikit-learn, with fits that share kernel matrices and solutions; see `GridSearchCV`.
 
     All candidates are fitted to parts of the points of each fold, and the best 1 / `factor` of them to `factor` times
     as many, as in scikit-learn; with an integer as `random_state` the parts are the same.
@@ -268,23 +266,22 @@ class HalvingGridSearchCV(SharedSearch, sklearn.model_selection.HalvingGridSearc
         verbose: int = 0,
         memory: float = MEMORY,
     ) -> None:
-        super().__init__(
-            estimator,
-            param_grid,
-            factor=factor,
-            resource=resource,
-            max_resources=max_resources,
-            min_resources=min_resources,
-            aggressive_elimination=aggressive_elimination,
-            cv=cv,
-            scoring=scoring,
-            refit=refit,
-            error_score=error_score,
-            return_train_score=return_train_score,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
+        options: dict[str, Any] = {
+            "factor": factor,
+            "resource": resource,
+            "max_resources": max_resources,
+            "min_resources": min_resources,
+            "aggressive_elimination": aggressive_elimination,
+            "cv": cv,
+            "scoring": scoring,
+            "refit": refit,
+            "error_score": error_score,
+            "return_train_score": return_train_score,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+            "verbose": verbose,
+        }
+        super().__init__(estimator, param_grid, **options)
         self.memory = memory
 
     def _candidate_params(self) -> Sequence[Mapping[str, Any]]:
@@ -306,7 +303,7 @@ class HalvingGridSearchCV(SharedSearch, sklearn.model_selection.HalvingGridSearc
             points = min(int(factor**power * self.min_resources_), self.max_resources_)
             self.n_resources_.append(points)
             self.n_candidates_.append(len(candidates))
-            parts = [tuple(self._part(rows, points / m) for rows in fold) for fold in run.folds]
+            parts = [(self._part(train, points / m), self._part(test, points / m)) for train, test in run.folds]
             results = run.evaluate(candidates, parts, {"iter": i, "n_resources": points})
             here = np.flatnonzero(results["iter"] == i)
             scores = results["mean_test_score"][here]
@@ -332,8 +329,8 @@ class HalvingGridSearchCV(SharedSearch, sklearn.model_selection.HalvingGridSearc
 
     def _part(self, rows, share):
         """A part of some rows, the same for the same seed."""
-        n = int(share * len(rows))
-        return resample(rows, replace=False, random_state=self.random_state, n_samples=n)
+        part: Any = resample(rows, replace=False, random_state=self.random_state, n_samples=int(share * len(rows)))
+        return part
 
     def _best_of(self, metric: str, results: Mapping[str, Any]) -> int:
         return last_of_halving(results)

@@ -115,7 +115,7 @@ class SearchRun:
         self.estimator: Any = clone(search.estimator)
         self.scorers = SearchScorers(search.estimator, search.scoring)
         splitter: Any = check_cv(search.cv, y, classifier=is_classifier(search.estimator))
-        self.folds = [tuple(map(_row_numbers, pair)) for pair in splitter.split(X, y, groups)]
+        self.folds = [(_row_numbers(train), _row_numbers(test)) for train, test in splitter.split(X, y, groups)]
         if not self.folds:
             raise ValueError("No fits were performed: cv has no folds.")
         self.results: dict[str, Any] = {}
@@ -126,7 +126,7 @@ class SearchRun:
     def evaluate(
         self,
         candidates: Iterable[Mapping[str, Any]],
-        folds: list[tuple[Array, ...]] | None = None,
+        folds: list[tuple[Array, Array]] | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Fit candidates in all folds, or in parts of them; return all results so far.
@@ -204,7 +204,7 @@ class SharedSearch:
     multimetric_: bool
     best_estimator_: Any
 
-    def fit(self, X: PointsLike, y: ArrayLike | None = None, **params: Any) -> Self:
+    def fit(self, X: PointsLike, y: ArrayLike | None = None, **fit_params: Any) -> Self:
         """Run all fits, and fit the estimator with the best parameters to all points.
 
         Parameters
@@ -213,7 +213,7 @@ class SharedSearch:
             The points; for a precomputed kernel the (m, m) matrix between them.
         y : array-like of shape (m,), optional
             Their labels or targets; None for `OneClassSVM`, which needs a `scoring`.
-        **params : dict
+        **fit_params : dict
             `groups` for the splitter, `sample_weight` for fits and scores, and what the `fit` of an estimator of
             another library takes.
 
@@ -222,24 +222,27 @@ class SharedSearch:
         self
             The search.
         """
-        reason = unshared_reason(self, y, params)
+        reason = unshared_reason(self, y, fit_params)
         if reason is not None:
             self.engine_ = f"scikit-learn, since {reason}"
-            return super().fit(X, y, **params)  # type: ignore[misc]
+            return super().fit(X, y, **fit_params)  # type: ignore[misc]
         self.engine_ = _SHARED
-        X, y = indexable(X, y)
-        given = params.get("sample_weight")
-        weights = None if given is None else sample_weights(given, X.shape[0] if hasattr(X, "shape") else len(X))
-        run = SearchRun(self, X, self._checked_targets(y), params.get("groups"), weights)
+        points: Any
+        points, y = indexable(X, y)  # type: ignore[assignment]
+        given = fit_params.get("sample_weight")
+        m = points.shape[0] if hasattr(points, "shape") else len(points)
+        weights = None if given is None else sample_weights(given, m)
+        run = SearchRun(self, points, self._checked_targets(y), fit_params.get("groups"), weights)
         self.n_splits_ = len(run.folds)
         self._search_candidates(run)
         self._keep(run)
         if self.refit:
             began = time.perf_counter()
             model: Any = clone(run.estimator)
-            model.set_params(**clone(self.best_params_, safe=False))
-            options = {} if weights is None else {"sample_weight": given}
-            self.best_estimator_ = model.fit(X, **options) if y is None else model.fit(X, y, **options)
+            params: Any = clone(self.best_params_, safe=False)
+            model.set_params(**params)
+            options: dict[str, Any] = {} if weights is None else {"sample_weight": given}
+            self.best_estimator_ = model.fit(points, **options) if y is None else model.fit(points, y, **options)
             self.refit_time_ = time.perf_counter() - began
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
