@@ -193,7 +193,7 @@ class RandomizedSearchCV(SharedSearch, sklearn.model_selection.RandomizedSearchC
 
 
 class HalvingGridSearchCV(SharedSearch, sklearn.model_selection.HalvingGridSearchCV):
-    """The `HalvingGridSearchCV` of scikit-learn, with fits that share kernel matrices and solutions; see `GridSearchCV`.
+    """The `HalvingGridSearchCV` of scikit-learn, with fits that share kernel matrices; see `GridSearchCV`.
 
     All candidates are fitted to parts of the points of each fold, and the best 1 / `factor` of them to `factor` times
     as many, as in scikit-learn; with an integer as `random_state` the parts are the same.
