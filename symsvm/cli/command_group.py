@@ -261,9 +261,9 @@ def replace_controls(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def _report(error: Any, args: Sequence[str]) -> int:
+def _report(error: click.ClickException, args: Sequence[str]) -> int:
     """Print an error and return its exit code."""
-    if error.ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
+    if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
         click.echo(error.format_message(), err=True)
         return error.exit_code
     if isinstance(error, click.UsageError) and error.ctx is not None:
