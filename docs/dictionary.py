@@ -26,7 +26,7 @@ def resolve(name):
 
 def link(name):
     """Return a link to the file that defines a name."""
-    path = Path(inspect.getsourcefile(resolve(name))).resolve().relative_to(ROOT)
+    path = Path(inspect.getsourcefile(inspect.unwrap(resolve(name)))).resolve().relative_to(ROOT)
     return f"[`{name}`](../{path})"
 
 

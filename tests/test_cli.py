@@ -325,7 +325,7 @@ def test_tune_equals_the_search_of_the_library(home, tmp_path):
     own = tune(symsvm.SVC(), X.toarray(), y, {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, folds=3, random_state=0)
     assert found["best_params"] == own.best_params
     assert found["best_score"] == own.best_score
-    assert np.allclose([cell["fold_scores"] for cell in found["cells"]], own.table["fold_scores"])
+    assert np.allclose([cell["fold_scores"] for cell in found["cells"]], own.fold_scores)
     assert symsvm.load(tmp_path / "m.symsvm").C == own.best_params["C"]
     assert (tmp_path / "s.png").stat().st_size > 1000
     text = run("tune", home / "two.svm", "--log2c", "-1,3,2", "-g", 0.5, "--folds", 2, "--scale", "zscore").out

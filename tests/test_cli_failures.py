@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+import click
 import numpy as np
 import pytest
 from cli_runs import run
@@ -16,6 +17,8 @@ from test_files_malformed import ARRAY as MEMBER
 from test_files_malformed import ARRAYS, HEADS, TEXTS, changed, members, packed, text  # noqa: F401 (two are fixtures)
 
 import symsvm
+from symsvm.cli.command_group import COMMANDS, program
+from symsvm.cli.option_suggestions import SYNONYMS
 from symsvm.cli.tune_command import describe_partial
 from symsvm.data import write
 from symsvm.estimators.calibration import Calibration
@@ -139,11 +142,34 @@ def test_usage(good, tmp_path):
         ),
         (["completion"], "Missing argument '[bash|zsh|fish]'."),
         (["trian"], "there is no command 'trian'; did you mean 'train'?"),
+        (["train", points, "--C", "3"], "there is no option '--C'; did you mean '--cost'?"),
+        (["train", points, "--gama", "3"], "there is no option '--gama'; did you mean '--gamma'"),
+        (["train", points, "--max_iter", "3"], "did you mean '--max-iter'?"),
+        (["train", points, "--epochs", "3"], "did you mean '--max-iter'?"),
+        (["train", points, "--normalize"], "did you mean '--scale'?"),
+        (["train", points, "--random-state=3"], "did you mean '--seed'?"),
+        (["tune", points, "--cv", "3"], "did you mean '--folds'?"),
+        (["train", points, "--zzz"], "there is no option '--zzz'; 'symsvm train --help' lists them."),
     ):
         failed = run(*words, code=2)
         assert sentence in failed.err, failed.err
         assert "Traceback" not in failed.err
         assert failed.out == ""
+
+
+def test_every_synonym_is_of_an_option_that_there_is():
+    known = {}
+    for name in COMMANDS:
+        command = program.get_command(click.Context(program), name)
+        known |= {each.name: each for each in command.params if isinstance(each, click.Option)}
+    assert set(SYNONYMS) <= set(known)
+
+
+def test_without_a_command_there_is_the_help():
+    ended = run(code=2)
+    assert ended.err.startswith("Usage: symsvm [OPTIONS] COMMAND")
+    assert "error:" not in ended.err
+    assert "train " in ended.err
 
 
 def test_data_that_cannot_be_learned_from(tmp_path):
@@ -343,7 +369,7 @@ def test_an_interrupted_search_reports_its_progress():
     assert (
         describe_partial(tuning, "svc__") == "interrupted before any cell was scored in all folds; nothing was written."
     )
-    tuning.table["fold_scores"][:] = [[0.5, 0.7, np.nan], [0.6, 0.8, np.nan], [0.9, np.nan, np.nan]]
+    tuning.fold_scores[:] = [[0.5, 0.7, np.nan], [0.6, 0.8, np.nan], [0.9, np.nan, np.nan]]
     assert "; in 2 of 3 folds the best is C = 2 with 0.7000; nothing was written." in describe_partial(tuning, "svc__")
 
 

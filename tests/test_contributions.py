@@ -182,8 +182,8 @@ def test_invalid_arguments():
         contributions(model, x, label="rose")
     with pytest.raises(ValueError, match="label must be left out, since the model has no classes, got 1"):
         contributions(SVR().fit(X, y), x, label=1)
-    with pytest.raises(ValueError, match="by='features' needs a linear estimator or kernel"):
-        contributions(model, x, by="features")
+    with pytest.raises(ValueError, match="by='features' needs a kernel that is a product over the features"):
+        contributions(SVC(kernel="poly").fit(X, NAMES), x, by="features")
     with pytest.raises(ValueError, match="by='support vectors' needs an estimator with a kernel; LinearSVC stores"):
         contributions(LinearSVC().fit(X, y), x, by="support vectors")
     with pytest.raises(TypeError, match="an estimator of symsvm, got SVC of sklearn"):

@@ -14,7 +14,20 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from symsvm import RBF, SVC, SVR, Linear, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, Polynomial, plot
+from symsvm import (
+    RBF,
+    SVC,
+    SVR,
+    Linear,
+    LinearSVC,
+    LinearSVR,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    Polynomial,
+    contributions,
+    plot,
+)
 from symsvm.inspection.plot.display import Display, find_support
 from symsvm.tuning import GradientSearchCV, tune
 
@@ -47,6 +60,7 @@ def svr():
 
 
 DRAW = {
+    "contributions": lambda m, **ax: plot.contributions(contributions(m["svc"], X[0], by="features")[0], 1, **ax),
     "decision_boundary": lambda m, **ax: plot.decision_boundary(m["svc"], X, Y, **ax),
     "tube": lambda m, **ax: plot.tube(m["svr"], T, S, **ax),
     "convergence": lambda m, **ax: plot.convergence({"a": m["svc"], "b": m["svr"].trace_}, **ax),

@@ -69,7 +69,7 @@ def test_scores_are_those_of_independent_fits(name):
     reference = GridSearchCV(estimator, grid, cv=3, refit=False).fit(points, targets)
     independent = np.column_stack([reference.cv_results_[f"split{k}_test_score"] for k in range(3)])
     assert tuning.params == reference.cv_results_["params"]
-    np.testing.assert_allclose(tuning.table["fold_scores"], independent, atol=1e-5)
+    np.testing.assert_allclose(tuning.fold_scores, independent, atol=1e-5)
     assert (tuning.table["status"] == "done").all()
     assert np.isclose(tuning.best_score, reference.best_score_, atol=1e-5)
     assert not tuning.best_index or tuning.best_params == reference.best_params_
@@ -93,7 +93,7 @@ def test_memory_and_number_of_threads_do_not_change_scores(memory):
     runs = [tune(SVC(), X, Y, TWO, folds=3, n_jobs=n, memory=memory) for n in (1, 3)]
     reference = tune(SVC(), X, Y, TWO, folds=3)
     for run in runs:
-        np.testing.assert_array_equal(run.table["fold_scores"], reference.table["fold_scores"])
+        np.testing.assert_array_equal(run.fold_scores, reference.fold_scores)
 
 
 @pytest.mark.parametrize("case", ["two classes", "three classes", "sparse", "regression"])
@@ -110,7 +110,7 @@ def test_values_that_are_computed_give_the_same_scores_with_any_number_of_thread
     scoring = {"scoring": score} if case != "regression" else {}
 
     def search(**options):
-        return tune(estimator, points, y, TWO, folds=3, **scoring, **options).table["fold_scores"]
+        return tune(estimator, points, y, TWO, folds=3, **scoring, **options).fold_scores
 
     cached = search()
     monkeypatch.setattr(shared_matrix, "_COMPUTED_POINTS", 100)
@@ -134,7 +134,7 @@ def test_values_are_computed_where_points_are_many_and_features_few():
 def test_the_same_search_gives_the_same_decision_values():
     """The score is a sum of decision values: threads must not change a bit of them."""
     score = make_scorer(lambda y, f: float(np.sum(f)), response_method="decision_function")
-    scores = [tune(SVC(), X, Y, TWO, scoring=score, n_jobs=n).table["fold_scores"] for n in (1, 2, 2)]
+    scores = [tune(SVC(), X, Y, TWO, scoring=score, n_jobs=n).fold_scores for n in (1, 2, 2)]
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_array_equal(scores[1], scores[2])
 
@@ -152,7 +152,7 @@ def test_folds_are_scikit_learns(folds):
 def test_folds_may_be_masks():
     rows = list(KFold(3).split(X))
     masks = [tuple(np.isin(np.arange(len(X)), part) for part in pair) for pair in rows]
-    scores = [tune(SVC(), X, Y, TWO, folds=folds).table["fold_scores"] for folds in (rows, masks)]
+    scores = [tune(SVC(), X, Y, TWO, folds=folds).fold_scores for folds in (rows, masks)]
     np.testing.assert_array_equal(*scores)
 
 
@@ -173,8 +173,8 @@ def test_a_source_over_a_cached_gram_matrix_gives_the_same_fit():
 
 def test_a_random_state_shuffles_the_folds():
     grid, shuffled = {"C": [1.0]}, StratifiedKFold(3, shuffle=True, random_state=7)
-    ours = tune(SVC(), X, Y, grid, folds=3, random_state=7).table["fold_scores"]
-    np.testing.assert_array_equal(ours, tune(SVC(), X, Y, grid, folds=shuffled).table["fold_scores"])
+    ours = tune(SVC(), X, Y, grid, folds=3, random_state=7).fold_scores
+    np.testing.assert_array_equal(ours, tune(SVC(), X, Y, grid, folds=shuffled).fold_scores)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_stopped_search_returns_partial_results(n_jobs, how):
         assert signal.getsignal(signal.SIGINT) is handle  # tune leaves the handler as it was
     finally:
         signal.signal(signal.SIGINT, before)
-    scored = np.isfinite(tuning.table["fold_scores"]).sum()
+    scored = np.isfinite(tuning.fold_scores).sum()
     assert 3 <= scored < 3 + n_jobs
     assert not tuning.is_complete
     assert "interrupted" in repr(tuning)
@@ -324,10 +324,19 @@ def test_progress_and_the_table():
     assert [step.done for step in steps] == list(range(1, 13))
     assert steps[0].total == 12
     table = tuning.table
-    assert list(table) == ["C", "gamma", "mean_score", "std_score", "fold_scores", "seconds", "points", "status"]
+    assert list(table) == [
+        "C",
+        "gamma",
+        "mean_score",
+        "std_score",
+        *[f"split{k}_score" for k in range(3)],
+        "seconds",
+        "points",
+        "status",
+    ]
     assert table["C"].tolist() == [0.5, 0.5, 8.0, 8.0]
     assert (table["points"] == 150).all()
-    np.testing.assert_allclose(table["mean_score"], table["fold_scores"].mean(axis=1))
+    np.testing.assert_allclose(table["mean_score"], tuning.fold_scores.mean(axis=1))
     model = tuning.best_estimator
     assert model is tuning.best_estimator
     assert model.C == tuning.best_params["C"]

@@ -301,6 +301,7 @@ def _sklearn_equivalent(estimator: Any, y: Any) -> Any:
         raise InvalidUsage("scikit-learn trains this machine one against one only: leave out --multi-class ovr.")
     if params.get("calibration") is not None:
         raise InvalidUsage("scikit-learn calibrates probabilities in another way: leave out -b and --calibration.")
+    params.pop("probability", None)  # not given, since there is a calibration instead
     return make(**{name: value for name, value in params.items() if name in known})
 
 

@@ -120,6 +120,14 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; of flags that set the same parameter, such as --proba and --decision, only one may be given."""
+        try:
+            return self._parse(ctx, args)
+        except click.NoSuchOption as error:
+            from symsvm.cli.option_suggestions import explain_unknown_option
+
+            raise click.UsageError(explain_unknown_option(self, ctx, error.option_name), ctx) from None
+
+    def _parse(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             chosen = {}
             for parameter in self.make_parser(ctx).parse_args(list(args))[2]:
@@ -255,6 +263,9 @@ def replace_controls(text: str) -> str:
 
 def _report(error: click.ClickException, args: Sequence[str]) -> int:
     """Print an error and return its exit code."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(error.ctx.get_usage(), err=True)
         click.echo(f"Try '{error.ctx.command_path} --help' for help.", err=True)

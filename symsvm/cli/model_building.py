@@ -60,7 +60,7 @@ _PARAMETERS = (
 # How messages name an option, if not as --parameter.
 _OPTION_NAMES = {"C": "--cost", "calibration": "-b 1, or --calibration,"}
 # Parameters that a description leaves out.
-_MINOR = ("verbose", "random_state", "cache_size", "shrinking", "break_ties", "dual", "warm_start")
+_MINOR = ("verbose", "random_state", "cache_size", "shrinking", "break_ties", "dual", "warm_start", "probability")
 
 
 def build_estimator(settings: Mapping[str, Any], y: Array | None = None) -> Any:

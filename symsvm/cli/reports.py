@@ -193,7 +193,7 @@ def _score_classifier(model: Any, X: Any, y: Any) -> Report:
         "balanced_accuracy": float(np.mean([row["recall"] for row in each.values() if row["support"]])),
         **_areas(model, X, y),
     }
-    if getattr(final_estimator(model), "calibration", None) is not None and np.isin(y, model.classes_).all():
+    if getattr(final_estimator(model), "calibration_method", None) is not None and np.isin(y, model.classes_).all():
         scores["log_loss"] = float(log_loss(y, model.predict_proba(X), labels=model.classes_))
     return scores
 

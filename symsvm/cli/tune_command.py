@@ -309,7 +309,7 @@ def _describe(tuning: Tuning, prefix: str) -> dict[str, Any]:
             {
                 "params": _strip(params, prefix),
                 **{name: value if np.isfinite(value) else None for name, value in numbers.items()},
-                "fold_scores": table["fold_scores"][i],
+                "fold_scores": tuning.fold_scores[i],
                 "points": int(table["points"][i]),
                 "status": str(table["status"][i]),
             }
@@ -318,7 +318,7 @@ def _describe(tuning: Tuning, prefix: str) -> dict[str, Any]:
         "best_params": _strip(tuning.best_params, prefix),
         "best_score": tuning.best_score,
         "seconds": tuning.seconds,
-        "folds": table["fold_scores"].shape[1],
+        "folds": tuning.fold_scores.shape[1],
         "complete": tuning.is_complete,
         "cells": cells,
     }
@@ -340,7 +340,7 @@ def describe_partial(tuning: Tuning, prefix: str) -> str:
     """Return a sentence about an interrupted search in which no cell has the scores of all folds."""
     import numpy as np
 
-    scores: Any = tuning.table["fold_scores"]
+    scores: Any = tuning.fold_scores
     is_scored = np.isfinite(scores)
     n_folds = is_scored.sum(axis=1)
     text = "interrupted before any cell was scored in all folds"

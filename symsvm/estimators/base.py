@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib.util
 import numbers
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.transactions import all_or_nothing
 from symsvm._lib.validation import refuse_masked
+from symsvm.estimators.containers import from_dlpack
 from symsvm.estimators.parameter_checks import check_parameters
-from symsvm.solvers.convergence import held_warnings, warn_convergence
+from symsvm.solvers.convergence import held_warnings, warn_convergence, warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     from numpy.typing import ArrayLike
 
@@ -44,6 +48,10 @@ def changes_model(
     @functools.wraps(method)
     def checked(model: _Model, /, *args: _Arguments.args, **options: _Arguments.kwargs) -> _Model:
         check_parameters(model)
+        if "_skl_callbacks" in vars(model) and "_callback_fit_ctx" not in vars(model):
+            from symsvm.estimators.callbacks import run_with_callbacks
+
+            return run_with_callbacks(change, model, args, options)
         return change(model, *args, **options)
 
     return checked
@@ -74,6 +82,27 @@ class FitMonitor:
     def share(self) -> None:
         """Let several threads solve problems of this fit at once."""
         self.is_shared = True
+
+    @property
+    def callback(self) -> Callable[[Info], object] | None:
+        """The function that is called in each iteration, or None."""
+        return self._callback
+
+    @contextlib.contextmanager
+    def replacing(self, model: Any) -> Iterator[None]:
+        """Be the monitor of a model's fits inside a `with` block."""
+        before = vars(model).get("_monitor")
+        model._monitor = self
+        try:
+            yield
+        finally:
+            vars(model).pop("_monitor")
+            if before is not None:
+                model._monitor = before
+
+    def stop(self) -> None:
+        """Let the problems from now on stop at their starting points."""
+        self._stopped_by = self._stopped_by or "callback"
 
     @property
     def is_watched(self) -> bool:
@@ -124,10 +153,20 @@ class FitMonitor:
         return self._stopped_by is not None
 
 
+def _has_callbacks(model):
+    if importlib.util.find_spec("sklearn.callback") is None:
+        raise AttributeError("set_callbacks needs scikit-learn 1.9 or later; `watching` takes a function.")
+    return True
+
+
 class BaseSVM(BaseEstimator):
     """An estimator that solves one or several problems and keeps their solutions in `solutions_`."""
 
     solutions_: list
+
+    # The link of scikit-learn's HTML representation to the documentation.
+    _doc_link_module = "symsvm"
+    _doc_link_template: Any = "https://github.com/symsvm/symsvm/blob/main/docs/estimators.md"
 
     @classmethod
     def _get_param_names(cls):
@@ -150,6 +189,27 @@ class BaseSVM(BaseEstimator):
         values = [getattr(solution, name) for solution in self.solutions_]
         return values[0] if len(values) == 1 else values
 
+    @available_if(_has_callbacks)
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Set the callbacks of the fits, objects of scikit-learn's protocol `sklearn.callback.FitCallback`.
+
+        Each problem and each iteration of its solver is a task; `docs/estimators.md` describes them. The method is
+        there from scikit-learn 1.9 on.
+
+        Parameters
+        ----------
+        *callbacks : FitCallback
+            The callbacks; none removes those that were set.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        from sklearn.callback import CallbackSupportMixin  # slow to import
+
+        return CallbackSupportMixin.set_callbacks(self, *callbacks)  # type: ignore[arg-type]
+
     @contextlib.contextmanager
     def watching(self, callback: Callable[[Info], object]) -> Iterator[FitMonitor]:
         """Call a function in each iteration of the fits inside a `with` block.
@@ -157,7 +217,7 @@ class BaseSVM(BaseEstimator):
         A true return value stops the fit: the current problem at its present point, and the problems after it at their
         starting points. All of them are feasible, and one ConvergenceWarning is issued. The callback is not a
         parameter: clones (such as those that a search or a calibration fits) and files do not have it. The solver "qp"
-        does not call it.
+        does not call it. `set_callbacks` does the same by scikit-learn's protocol, and clones keep its callbacks.
 
         Parameters
         ----------
@@ -180,14 +240,9 @@ class BaseSVM(BaseEstimator):
         """
         if not callable(callback):
             raise TypeError(f"callback must be a function of an Info, got {callback!r}.")
-        before = vars(self).get("_monitor")
-        self._monitor = FitMonitor(callback)
-        try:
-            yield self._monitor
-        finally:
-            vars(self).pop("_monitor")
-            if before is not None:
-                self._monitor = before
+        monitor = FitMonitor(callback)
+        with monitor.replacing(self):
+            yield monitor
 
     def _begin_fit(self):
         """Start a fit, with the monitor of `watching` or a new one."""
@@ -229,11 +284,14 @@ def _constant(value):
 def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
     """Return the weights of m points in float64, checked; points of weight 0 take no part in a fit.
 
+    Negative weights become 0, as in LIBSVM, with a warning.
+
     >>> sample_weights(None, 2).tolist(), sample_weights([0, 3], 2).tolist()
     ([1.0, 1.0], [0.0, 3.0])
     """
     if sample_weight is None:
         return np.ones(m)
+    sample_weight = from_dlpack(sample_weight)
     refuse_masked(sample_weight, "sample_weight")
     if isinstance(sample_weight, numbers.Real):
         weights = np.full(m, sample_weight, dtype="float64")
@@ -242,8 +300,12 @@ def sample_weights(sample_weight: ArrayLike | None, m: int) -> Array:
         weights = check_array(sample_weight, **options)
     if weights.shape != (m,):
         raise ValueError(f"sample_weight must have one weight for each of the {m} points, got shape {weights.shape}.")
-    if (weights < 0).any():
-        raise ValueError("sample_weight must not be negative.")
     if not (weights > 0).any():
-        raise ValueError("sample_weight must contain at least one positive weight: all samples have zero weights.")
+        raise ValueError(
+            "sample_weight must hold a positive weight: Invalid input - all samples have zero or negative weights."
+        )
+    if (weights < 0).any():
+        negative = int((weights < 0).sum())
+        warn_user(f"sample_weight has {negative} negative weights: such points are left out, as by 0.")
+        weights = np.maximum(weights, 0.0)
     return weights

@@ -7,15 +7,18 @@ monotone map.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.validation import choice, refuse_masked
 from symsvm.estimators.base import changes_model, sample_weights
+from symsvm.estimators.containers import answers_in_kind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,18 +61,25 @@ class Calibration:
 
         weights = sample_weights(sample_weight, len(y))
         used = np.flatnonzero(weights)
-        counts = np.unique(y[used], return_counts=True)[1]
-        if counts.min() < 2:
+        _, of, counts = np.unique(y[used], return_inverse=True, return_counts=True)
+        alone = counts[of] < 2
+        if alone.any() and (model.calibration is not None or alone.all()):
             raise ValueError("calibration needs at least two points of each class.")
-        folds = StratifiedKFold(min(_FOLDS, int(counts.min())), shuffle=True, random_state=self.random_state)
+        held_out = np.flatnonzero(~alone)
+        least = min(_FOLDS, int(counts[counts > 1].min()))
+        folds = StratifiedKFold(least, shuffle=True, random_state=self.random_state)
         other: Any = clone(model)
-        other.set_params(calibration=None)
+        other.set_params(**_without_calibration(model))
+        vars(other).pop("_skl_callbacks", None)  # those are of the fit to all points
         if hasattr(other, "decision_function_shape"):
             other.set_params(decision_function_shape="ovr")
         k = len(model.classes_)
         values = np.zeros((len(used), 1 if k == 2 else k))
-        for train, test in folds.split(np.zeros(len(used)), y[used]):
-            train, test = used[train], used[test]
+        if alone.any():
+            values[alone] = _values_of_lone_points(model, X, used[alone])
+        for _, test in folds.split(held_out, y[used[held_out]]):
+            test = used[held_out[test]]
+            train = np.setdiff1d(used, test)
             rows = (
                 (X[np.ix_(train, train)], X[np.ix_(test, train)])
                 if getattr(model, "kernel", None) == "precomputed"
@@ -104,8 +114,24 @@ class Calibration:
         return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
 
 
+def _without_calibration(model):
+    """The parameters of a clone without probabilities."""
+    return {"calibration": None} | ({"probability": "deprecated"} if hasattr(model, "probability") else {})
+
+
+def _values_of_lone_points(model, X, rows):
+    """The decision values of the only points of their classes, which cannot be held out: from the fit to all points."""
+    names = model.classes_
+    warnings.warn(
+        f"{len(rows)} of the {len(names)} classes have one point each, which cannot be held out: their probabilities "
+        "rest on the fit that includes it.",
+        stacklevel=2,
+    )
+    return model.decision_values(X[rows]).reshape(len(rows), -1)
+
+
 def _has_probabilities(model):
-    if model.calibration is None:
+    if model.calibration_method is None:
         raise AttributeError("probabilities need calibration='sigmoid' or calibration='isotonic'.")
     return True
 
@@ -117,6 +143,14 @@ class CalibratedClassifier:
     random_state: Any
     classes_: Array
     calibration_: Calibration
+
+    @property
+    def calibration_method(self) -> Literal["sigmoid", "isotonic"] | None:
+        """The method of the probabilities: `calibration`, or "sigmoid" with scikit-learn's `probability=True`."""
+        probability = getattr(self, "probability", None)
+        if self.calibration is None and isinstance(probability, bool | np.bool_) and probability:
+            return "sigmoid"
+        return self.calibration
 
     if TYPE_CHECKING:  # methods of the classifiers
 
@@ -160,12 +194,14 @@ class CalibratedClassifier:
         (4, 2)
         """
         refuse_masked(y, "y")
-        kind: Any = self.calibration if method is None else method
+        kind: Any = self.calibration_method if method is None else method
         fitted = Calibration(kind, self.random_state).fit(self, X, np.asarray(y), sample_weight)
-        self.calibration, self.calibration_ = kind, fitted
+        self.calibration = self.calibration if method is None else method
+        self.calibration_ = fitted
         return self
 
     @available_if(_has_probabilities)
+    @answers_in_kind
     def predict_proba(self, X: PointsLike) -> Array:
         """Predict the probability of each class, from decision values calibrated by cross-validation.
 
@@ -180,10 +216,15 @@ class CalibratedClassifier:
             The probabilities, a column for each class.
         """
         check_is_fitted(self)
+        if "calibration_" not in vars(self):
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False: call calibrate(X, y), or fit again."
+            )
         Z = self.check_points(X, reset=False)
         return self.calibration_.probabilities(self.decision_values(Z)).astype(Z.dtype, copy=False)
 
     @available_if(_has_probabilities)
+    @answers_in_kind
     def predict_log_proba(self, X: PointsLike) -> Array:
         """Predict the logarithm of the probability of each class.
 

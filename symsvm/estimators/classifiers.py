@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from symsvm._lib.validation import number
 from symsvm.estimators.kernel_classifier import KernelClassifier
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.machine_duals import c_svc_dual, nu_svc_dual
@@ -35,7 +34,8 @@ class SVC(KernelClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        The penalty; C_i = C times class weight times sample weight.
+        The penalty; C_i = C times class weight times sample weight. `np.inf` is the hard margin, which the points must
+        have.
     kernel : str, Kernel or callable, default="rbf"
         A name ("linear", "poly", "rbf", "sigmoid", "laplacian" or "precomputed"), a symsvm kernel such as
         `RBF(0.5) + 0.1 * Linear()`, whose parameters are `kernel__k1__sigma` and so on, or a function K(X, Z)
@@ -57,13 +57,14 @@ class SVC(KernelClassifier):
         The weight of each class, 1 for classes that a dict does not name; "balanced" gives all classes the same
         total weight.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         The shape of `decision_function` for k > 2 classes: (n, k), or (n, k (k - 1) / 2) for pairs of classes.
     break_ties : bool, default=False
-        Accepted as in scikit-learn, without effect: decision values always break ties of votes.
+        Whether `predict` breaks ties of votes by the sums of the decision values; otherwise the first of the classes
+        with the most votes is predicted.
     random_state : int or RandomState, optional
         The seed of the calibration's folds.
     multi_class : {"ovo", "ovr", "dag"}, default="ovo"
@@ -71,6 +72,9 @@ class SVC(KernelClassifier):
         each class against the rest ("ovr").
     calibration : {"sigmoid", "isotonic"}, optional
         The method that fits probabilities to decision values by cross-validation; no probabilities by default.
+    probability : bool, default="deprecated"
+        Deprecated as in scikit-learn 1.9, with its FutureWarning: True fits the probabilities of
+        `calibration="sigmoid"`, but `predict` stays as it is without them.
     fit_intercept : bool, default=True
         Whether there is an intercept b.
     penalize_intercept : bool, default=False
@@ -138,6 +142,7 @@ class SVC(KernelClassifier):
         random_state: int | np.random.RandomState | None = None,
         multi_class: Literal["ovo", "ovr", "dag"] = "ovo",
         calibration: Literal["sigmoid", "isotonic"] | None = None,
+        probability: bool | Literal["deprecated"] = "deprecated",
         fit_intercept: bool = True,
         penalize_intercept: bool = False,
         intercept_scaling: float = 1.0,
@@ -161,6 +166,7 @@ class SVC(KernelClassifier):
         self.random_state = random_state
         self.multi_class = multi_class
         self.calibration = calibration
+        self.probability = probability
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
         self.intercept_scaling = intercept_scaling
@@ -168,11 +174,13 @@ class SVC(KernelClassifier):
         self.solver = solver
         self.mode = mode
 
+    _has_hard_margin = True
+
     def _dual(self, kernel):
         return c_svc_dual(kernel, intercept=self.intercept_mode == "free")
 
     def _program(self, y, weights):
-        C = number(self.C, "C", positive=True) * weights
+        C = self.finite_C * weights
         return QuadraticProgram.c_svc(y, C, intercept=self.intercept_mode == "free")
 
 
@@ -210,13 +218,14 @@ class NuSVC(KernelClassifier):
         lighter class of a pair then allows, the largest feasible nu is used: every point of that class is a
         margin error.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         The shape of `decision_function` for k > 2 classes: (n, k), or (n, k (k - 1) / 2) for pairs of classes.
     break_ties : bool, default=False
-        Accepted as in scikit-learn, without effect: decision values always break ties of votes.
+        Whether `predict` breaks ties of votes by the sums of the decision values; otherwise the first of the classes
+        with the most votes is predicted.
     random_state : int or RandomState, optional
         The seed of the calibration's folds.
     multi_class : {"ovo", "ovr", "dag"}, default="ovo"
@@ -224,6 +233,9 @@ class NuSVC(KernelClassifier):
         each class against the rest ("ovr").
     calibration : {"sigmoid", "isotonic"}, optional
         The method that fits probabilities to decision values by cross-validation; no probabilities by default.
+    probability : bool, default="deprecated"
+        Deprecated as in scikit-learn 1.9, with its FutureWarning: True fits the probabilities of
+        `calibration="sigmoid"`, but `predict` stays as it is without them.
     time_limit : float, optional
         The most seconds for each problem.
     solver : str or solver, default="auto"
@@ -278,6 +290,7 @@ class NuSVC(KernelClassifier):
         random_state: int | np.random.RandomState | None = None,
         multi_class: Literal["ovo", "ovr", "dag"] = "ovo",
         calibration: Literal["sigmoid", "isotonic"] | None = None,
+        probability: bool | Literal["deprecated"] = "deprecated",
         time_limit: float | None = None,
         solver: Any = "auto",
         mode: str | Mode | None = None,
@@ -298,9 +311,12 @@ class NuSVC(KernelClassifier):
         self.random_state = random_state
         self.multi_class = multi_class
         self.calibration = calibration
+        self.probability = probability
         self.time_limit = time_limit
         self.solver = solver
         self.mode = mode
+
+    single_class_note = "specified nu is infeasible: "
 
     def _dual(self, kernel):
         return nu_svc_dual(kernel)

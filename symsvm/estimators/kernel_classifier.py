@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.kernel_source import KernelSource
-from symsvm.estimators.multiclass import votes
+from symsvm.estimators.libsvm_names import LibsvmNames
+from symsvm.estimators.multiclass import majority, votes
 from symsvm.estimators.spread_source import fits_collections, maps_collections, score_collection
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
 from symsvm.solvers.decomposition.working_set import WorkingSetReuse
@@ -28,11 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["KernelClassifier"]
 
 
-class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
+class KernelClassifier(LibsvmNames, CalibratedClassifier, ClassifierMixin, KernelEstimator):
     """A classifier over a kernel: one problem for each pair of classes, or for each class against the rest."""
 
     multi_class: str
     decision_function_shape: str
+    break_ties: bool
     class_weight: Any
     problem_coef_: Array
 
@@ -61,6 +64,8 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         self
             The fitted estimator.
         """
+        self.warn_of_probability()
+        vars(self).pop("calibration_", None)
         points, names = self.check_points(X, y)
         encoded = self._source.encode_classes(self, names, sample_weight)
         self.classes_, used, labels, self.class_weight_, weights = encoded
@@ -77,7 +82,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         self._store(points, used[support], solutions)
         self.n_support_ = np.bincount(labels[support], minlength=len(self.classes_)).astype("int32")
         self.dual_coef_ = self._libsvm_layout(labels[support])
-        if self.calibration is not None:
+        if self.calibration_method is not None:
             self.calibrate(points, names, sample_weight=sample_weight)
         return self
 
@@ -109,7 +114,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         """Solve a problem for each pair of classes; return coefficients (m, pairs), intercepts and solutions."""
         k = len(self.classes_)
         order = np.argsort(labels, kind="stable")  # the points of a class side by side
-        matrix = self._bind(self._source.take(self, X, order), weights[order])
+        matrix = self._bind(self._source.take(self, X, order), self._point_weights(weights, labels)[order])
         coef, intercepts, solutions = np.zeros((len(labels), k * (k - 1) // 2)), [], []
 
         def program(signs, rows):
@@ -134,7 +139,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
 
     def _fit_rest(self, X, labels, weights):
         """Solve a problem for each class against the rest, over the same points; for two classes the second's only."""
-        matrix, k = self._bind(X, weights), len(self.classes_)
+        matrix, k = self._bind(X, self._point_weights(weights, labels)), len(self.classes_)
         if k > 2:
             matrix.cache_blocks([0])
         reuse = WorkingSetReuse() if k > 2 else None  # rows of one problem's working set serve the next
@@ -146,6 +151,10 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             intercepts.append(b)
             solutions.append(solution)
         return np.column_stack(coef), np.array(intercepts), solutions
+
+    def _point_weights(self, weights, labels):
+        """The weights of the points without those of their classes, which as in scikit-learn do not change gamma."""
+        return weights if self.class_weight is None else weights / self.class_weight_[labels]
 
     def _decision_terms(self, solution):
         """The coefficients and the intercept of a problem's decision function."""
@@ -175,6 +184,7 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
     # ---- decisions
 
     @maps_collections
+    @answers_in_kind
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate the decision function at each point.
 
@@ -203,9 +213,39 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             return values
         return votes(values, len(self.classes_))
 
+    @property
+    def counts_votes(self) -> bool:
+        """Whether `predict` counts the votes of pairs of more than two classes, and nothing breaks ties."""
+        return self.multi_class == "ovo" and not self.break_ties and len(self.classes_) > 2
+
+    def decide(self, X: Any) -> tuple[Array, Array]:
+        """Return the decision values of checked points, and the index of the class of each one that they give.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n, d)
+            The points, as `check_points` returns them.
+
+        Returns
+        -------
+        tuple
+            `decision_values(X)`, and indices of `classes_`, (n,).
+        """
+        if self.counts_votes:
+            pairs, k = self.decision_values(X, "ovo"), len(self.classes_)
+            return votes(pairs, k), majority(pairs, k)
+        values = self.decision_values(X)
+        if len(self.classes_) > 2 and self.multi_class == "dag":
+            return values, self._walk(X)
+        return values, (values > 0).astype("int64") if values.ndim == 1 else np.argmax(values, axis=1)
+
     @maps_collections
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
+
+        Of several classes with the most votes it is the first, or with `break_ties=True` the one of the largest value
+        of `decision_function`.
 
         Parameters
         ----------
@@ -221,7 +261,13 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
             check_is_fitted(self)
         if self.calibration is not None:
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': the values are those of pairs."
+            )
         Z = self.check_points(X, reset=False)
+        if self.counts_votes:
+            return self.classes_[majority(self.decision_values(Z, "ovo"), len(self.classes_))]
         if len(self.classes_) > 2 and self.multi_class == "dag":
             return self.classes_[self._walk(Z)]
         values = self.decision_values(Z)

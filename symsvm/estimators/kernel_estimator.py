@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, number
 from symsvm.distributed.worker_rows import row_squares, row_sums
 from symsvm.estimators.base import BaseSVM, sample_weights
+from symsvm.estimators.function_kernels import function_values
+from symsvm.estimators.hard_margin import FIRST_PENALTY, solve_hard_margin
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
 from symsvm.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
@@ -40,6 +43,7 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")
 class KernelEstimator(BaseSVM):
     """A support vector machine over a kernel, with scikit-learn's interface; see `SVC` for the parameters."""
 
+    C: Any
     kernel: Any
     degree: Any
     gamma: Any
@@ -54,7 +58,6 @@ class KernelEstimator(BaseSVM):
     kernel_: Kernel | None
     support_: Array
     support_vectors_: Any
-    dual_coef_: Array
     intercept_: Array
     n_iter_: Any
     shape_fit_: tuple[int, ...]
@@ -190,7 +193,20 @@ class KernelEstimator(BaseSVM):
 
     def _solve(self, program: QuadraticProgram, matrix: Any, reuse: WorkingSetReuse | None = None) -> Solution:
         """Solve the next program of the fit; `reuse` hands its working set on to the next one."""
+        if getattr(self, "C", 1.0) == np.inf:
+            before = self._monitor.problem
+            return solve_hard_margin(program, lambda grown: self._solve_again(grown, matrix, before))
         return self._source.solve(self, program, matrix, self._monitor, reuse)
+
+    def _solve_again(self, program, matrix, problem):
+        """Solve a program that is the same problem of the fit as the last one, after the problem of this number."""
+        self._monitor.problem = problem
+        return self._source.solve(self, program, matrix, self._monitor, None)
+
+    @property
+    def finite_C(self) -> float:
+        """C, or where it is infinite the number that a hard margin begins with."""
+        return FIRST_PENALTY if self.C == np.inf else number(self.C, "C", positive=True)
 
     def _fit_one(self, X, y, sample_weight):
         """Fit an estimator of one problem, `_program(y, weights)`, to checked points; return its solution."""
@@ -237,7 +253,7 @@ class KernelEstimator(BaseSVM):
     def support_kernel(self, X: Any) -> Array:
         """Return K(x_i, v_j) between checked points and the support vectors, (n, n_SV)."""
         if self.kernel_ is None:
-            K = np.asarray(self.kernel(X, self.X_fit_)) if callable(self.kernel) else X
+            K = function_values(self.kernel, X, self.X_fit_) if callable(self.kernel) else X
             return K[:, self.support_]
         if not len(self.support_):
             return np.empty((X.shape[0], 0))
@@ -247,14 +263,40 @@ class KernelEstimator(BaseSVM):
     @property
     def decision_coef_(self) -> Array:
         """The coefficients of the support vectors, one column for each problem, in the signs of `intercept_`."""
-        return self.dual_coef_.T
+        return self._dual_coef.T
 
     @property
-    def coef_(self) -> Array:
-        """The weights w of a linear kernel, (problems, d)."""
+    def dual_coef_(self) -> Any:
+        """The coefficients of the support vectors in scikit-learn's layout: an array, or CSR for sparse points."""
+        vectors: Any = self.support_vectors_
+        return type(vectors)(self._dual_coef) if hasattr(vectors, "tocsr") else self._dual_coef
+
+    @dual_coef_.setter
+    def dual_coef_(self, values: Any) -> None:
+        self._dual_coef = as_dense(values)
+
+    @property
+    def coef_(self) -> Any:
+        """The weights w of a linear kernel, (problems, d), which cannot be written to; CSR for sparse points."""
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        return self.decision_coef_.T @ self.support_vectors_
+        coef: Any = self.decision_coef_.T
+        if hasattr(self.support_vectors_, "tocsr"):
+            coef = type(self.support_vectors_)(coef) @ self.support_vectors_
+            coef.data.flags.writeable = False
+            return coef
+        coef = coef @ self.support_vectors_
+        coef.flags.writeable = False
+        return coef
+
+    @property
+    def _gamma(self) -> float:
+        """gamma of the kernel of a fit, the name under which converters of scikit-learn's models look for it."""
+        kernel: Any = self.kernel_
+        sigma = kernel.sigma if isinstance(kernel, RBF) else None
+        if isinstance(sigma, float | int):
+            return 1 / (2 * sigma**2)
+        return float(getattr(kernel, "gamma", 0.0))
 
     @property
     def objective_(self) -> Objective:

@@ -11,6 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from symsvm._lib.blas import row_products
 from symsvm._lib.validation import refuse_masked
+from symsvm.estimators.containers import from_dlpack
+from symsvm.estimators.function_kernels import check_objects, function_values, holds_objects
 from symsvm.estimators.multiclass import EncodedClasses, encode_classes
 from symsvm.evaluation.expansion import Expansion
 from symsvm.evaluation.local import LocalKernelMatrix
@@ -55,7 +57,12 @@ class KernelSource:
             if fitting:
                 estimator.n_features_in_ = X.shape[1]
             return (X, *y) if y else X
+        if holds_objects(estimator.kernel, X):
+            return check_objects(X, *y, y_numeric=options.get("y_numeric", False))
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        X, y = from_dlpack(X), tuple(from_dlpack(value) for value in y)
+        if estimator.kernel == "precomputed" and hasattr(X, "tocsr"):
+            raise TypeError("Sparse precomputed kernels are not supported: give the matrix as X.toarray().")
         for name, value in zip(("X", "y"), (X, *y), strict=False):
             refuse_masked(value, name)
         checked: Any = validate_data(estimator, X, *y, **options)
@@ -66,7 +73,7 @@ class KernelSource:
 
     def encode_classes(self, estimator: Any, y: Array, sample_weight: ArrayLike | None) -> EncodedClasses:
         """Encode the labels of a classifier; see `symsvm.estimators.multiclass.encode_classes`."""
-        return encode_classes(y, sample_weight, estimator.class_weight)
+        return encode_classes(y, sample_weight, estimator.class_weight, estimator.single_class_note)
 
     def take(self, estimator: KernelEstimator, X: Any, rows: Array) -> Any:
         """Return some of the training points; of a precomputed matrix, its rows and columns."""
@@ -80,10 +87,8 @@ class KernelSource:
             kernel.check_points(points)
             check_symmetric(kernel, points, mode=estimator.mode)
             return kernel, LocalKernelMatrix(estimator.add_intercept(kernel), points, mode=estimator.mode)
-        K: Any = estimator.kernel(X, X) if callable(estimator.kernel) else X
+        K: Any = function_values(estimator.kernel, X, X) if callable(estimator.kernel) else X
         K = np.asarray(K.toarray() if hasattr(K, "tocsr") else K, dtype="float64")
-        if K.shape != (X.shape[0], X.shape[0]):
-            raise ValueError(f"kernel(X, X) must be a matrix between {X.shape[0]} points, got the shape {K.shape}.")
         if not np.allclose(K, K.T, rtol=1e-6, atol=1e-8 * np.abs(K).max(initial=0.0)):
             raise ValueError("the precomputed matrix must be symmetric: K(x, z) = K(z, x).")
         matrix = estimator.add_intercept(Precomputed(K))
@@ -133,7 +138,7 @@ class KernelSource:
             if X.shape[1] != estimator.shape_fit_[0]:
                 raise ValueError(f"X must have a column for each of the {estimator.shape_fit_[0]} training points.")
             return row_products(X[:, estimator.support_], coef)
-        return row_products(np.asarray(estimator.kernel(X, estimator.X_fit_))[:, estimator.support_], coef)
+        return row_products(function_values(estimator.kernel, X, estimator.X_fit_)[:, estimator.support_], coef)
 
 
 def _is_valid(estimator: Any, X: Any, fitting: bool, *given: Any) -> bool:

@@ -12,12 +12,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import count, number
 from symsvm.estimators.base import changes_model, sample_weights
 from symsvm.estimators.calibration import CalibratedClassifier
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.linear_collections import fit_classes
 from symsvm.estimators.linear_estimator import LinearEstimator
 from symsvm.estimators.multiclass import class_weights, encode_classes, votes
+from symsvm.estimators.sparse_coef import SparseCoef
 from symsvm.estimators.spread_source import collection_of, maps_collections, score_collection
 from symsvm.linear import Stream, solve_crammer_singer, solve_linear
 
@@ -41,7 +44,7 @@ def _can_stream(model):
     return True
 
 
-class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
+class LinearSVC(SparseCoef, CalibratedClassifier, ClassifierMixin, LinearEstimator):
     """Linear support vector classification for large problems, with liblinear's problem and a certificate.
 
     The problem, for two classes y = -1 and 1, is::
@@ -71,8 +74,8 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
     class_weight : dict or "balanced", optional
         The weight of each class, 1 for classes that a dict does not name; "balanced" gives all classes the same total
         weight.
-    verbose : int, default=0
-        Accepted as in scikit-learn, without effect.
+    verbose : bool or int, default=0
+        Whether to draw a progress bar for each problem on a terminal, and to print a line for each elsewhere.
     random_state : int or RandomState, optional
         The seed of the order of the coordinates, of the points of a stream and of the calibration's folds.
     max_iter : int, default=1000
@@ -167,8 +170,14 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         self
             The fitted estimator.
         """
+        if self.penalty == "l1" and self.loss == "hinge":
+            raise ValueError(
+                "Unsupported set of arguments: there is no algorithm for the hinge loss with the l1 penalty, "
+                f"penalty='l1', loss='hinge', dual={self.dual!r}: use loss='squared_hinge'."
+            )
         vars(self).pop("streams_", None)
         vars(self).pop("n_samples_fit_", None)
+        vars(self).pop("calibration_", None)
         vars(self).pop("traffic_", None)
         if (collection := collection_of(X)) is not None:
             start = self._take_start()
@@ -271,7 +280,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         lam = 1 / (number(self.C, "C", positive=True) * N)
         starts = [None] * (1 if len(self.classes_) == 2 else len(self.classes_))
         if seen:
-            starts = np.column_stack([self.coef_, self.intercept_ / (rows.s or 1.0)])
+            starts = np.column_stack([as_dense(self.coef_), self.intercept_ / (rows.s or 1.0)])
         self.streams_ = [Stream(rows.d, lam, u, seen) for u in starts]
         self.solutions_, self.n_iter_ = [], 1
 
@@ -311,6 +320,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
     # ---- decisions
 
     @maps_collections
+    @answers_in_kind
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate the decision function x.w + b at each point.
 
@@ -346,6 +356,7 @@ class LinearSVC(CalibratedClassifier, ClassifierMixin, LinearEstimator):
         return votes(values, k).astype(X.dtype, copy=False) if self.multi_class == "ovo" else values
 
     @maps_collections
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the class of each point; with a calibration, the one of the largest probability.
 

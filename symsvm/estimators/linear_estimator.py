@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from symsvm._lib.blas import row_products
 from symsvm._lib.validation import number, refuse_masked
 from symsvm.estimators.base import BaseSVM, FitMonitor, changes_model, sample_weights
+from symsvm.estimators.containers import answers_in_kind, from_dlpack
 from symsvm.estimators.linear_collections import fit_targets
 from symsvm.estimators.spread_source import collection_of, maps_collections, score_collection
 from symsvm.linear import Rows, solve_linear
@@ -35,6 +37,7 @@ class LinearEstimator(BaseSVM):
     dual: Any
     max_iter: int
     time_limit: float | None
+    verbose: Any
     random_state: Any
     warm_start: bool
     fit_intercept: bool
@@ -50,6 +53,7 @@ class LinearEstimator(BaseSVM):
 
     def check_points(self, X: Any, *y: Any, **options: Any) -> Any:
         """Check X, or X and y, by scikit-learn's rules; `reset=False` compares with the points of the fit."""
+        X, y = from_dlpack(X), tuple(from_dlpack(value) for value in y)
         for name, value in zip(("X", "y"), (X, *y), strict=False):
             refuse_masked(value, name)
         options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -80,7 +84,13 @@ class LinearEstimator(BaseSVM):
 
     def _options(self):
         max_iter = None if self.max_iter == -1 else self.max_iter
-        return {"tol": self.tol, "max_iter": max_iter, "time_limit": self.time_limit, "seed": self._seed()}
+        return {
+            "tol": self.tol,
+            "max_iter": max_iter,
+            "time_limit": self.time_limit,
+            "seed": self._seed(),
+            "verbose": self.verbose,
+        }
 
     def _intercept_options(self):
         return {
@@ -97,6 +107,8 @@ class LinearEstimator(BaseSVM):
 
     def expansion(self, X: Any) -> Array:
         """Return x.w + b for each of the checked points, a column for each problem."""
+        if hasattr(self.coef_, "tocsr"):  # after `sparsify`
+            return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
         points, weights, b = self._in_one_type(X)
         return row_products(points, weights.T) + b
 
@@ -137,8 +149,8 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         Whether b is the weight of a constant feature, penalised like w, as in liblinear; otherwise it is free.
     dual : bool or "auto", default="auto"
         Accepted as in scikit-learn, without effect: loss and shape determine the algorithm.
-    verbose : int, default=0
-        Accepted as in scikit-learn, without effect.
+    verbose : bool or int, default=0
+        Whether to draw a progress bar on a terminal, and to print a line for the problem elsewhere.
     random_state : int or RandomState, optional
         The seed of the order of the coordinates.
     max_iter : int, default=1000
@@ -244,6 +256,7 @@ class LinearSVR(RegressorMixin, LinearEstimator):
         return self
 
     @maps_collections
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the target of each point, x.w + b.
 

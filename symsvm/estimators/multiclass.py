@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from symsvm._lib.types import Array
 
-__all__ = ["EncodedClasses", "class_weights", "encode_classes", "votes"]
+__all__ = ["EncodedClasses", "class_weights", "encode_classes", "majority", "votes"]
 
 
 # Decision values of which all votes are counted at once.
@@ -49,8 +50,8 @@ class EncodedClasses(NamedTuple):
     weights: Array
 
 
-def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any) -> EncodedClasses:
-    """Check labels and weights, and encode the labels as class indices."""
+def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any, note: str = "") -> EncodedClasses:
+    """Check labels and weights, and encode the labels as class indices; `note` begins the error of a single class."""
     is_integer = y.dtype.kind in "iu"
     if not is_integer:
         check_classification_targets(y)
@@ -59,8 +60,16 @@ def encode_classes(y: Array, sample_weight: ArrayLike | None, class_weight: Any)
     classes = np.unique(y[used])
     if is_integer and 2 * len(classes) > len(y):  # fewer integers are classes
         check_classification_targets(y)
+    if len(classes) < 2 and len(used) < len(y) and len(np.unique(y)) > 1:
+        only = classes.tolist()[0]
+        raise ValueError(
+            f"{note}Invalid input - all samples with positive weights belong to the same class, "
+            f"{only!r}: sample_weight leaves no other."
+        )
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes with a positive weight, got {len(classes)} class.")
+        raise ValueError(
+            f"The number of classes has to be greater than one; got {len(classes)} class: y must hold at least two."
+        )
     labels = np.searchsorted(classes, y[used])
     factors = class_weights(class_weight, classes, labels, weights[used])
     return EncodedClasses(classes, used, labels, factors, weights[used] * factors[labels])
@@ -84,6 +93,28 @@ def class_weights(
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not one of {classes.tolist()}.")
     return np.array([float(class_weight.get(name, 1.0)) for name in classes.tolist()])
+
+
+def majority(values: Array, k: int) -> Array:
+    """Return the index of the class with the most votes, the first of several, as LIBSVM counts them.
+
+    The columns of `values` are those of `votes`. A value of exactly 0 is a vote for the second class of its pair.
+
+    >>> majority(np.array([[1.0, -2.0, 1.0], [1.0, 2.0, -1.0]]), 3).tolist()
+    [0, 0]
+    """
+    # A win of the first class instead of the second one adds a vote and takes one: sums of integers, without rounding.
+    changes, losses = _vote_changes(k)
+    return np.argmax((values > 0) @ changes + losses, axis=1)
+
+
+@functools.cache
+def _vote_changes(k: int) -> tuple[Array, Array]:
+    """What a win of the first class of each pair adds to the votes, (pairs, k); the votes if all second ones win."""
+    first, second = np.triu_indices(k, 1)
+    changes = np.zeros((len(first), k), dtype="float32")
+    changes[np.arange(len(first)), first], changes[np.arange(len(first)), second] = 1.0, -1.0
+    return changes, np.arange(k, dtype="float32")
 
 
 def votes(values: Array, k: int) -> Array:

@@ -9,6 +9,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm.estimators.base import changes_model
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.spread_source import fits_collections, maps_collections
 from symsvm.objectives import QuadraticProgram
@@ -59,7 +60,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
     cache_size : float, default=200
         Accepted as in scikit-learn, without effect: there is no kernel cache.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     time_limit : float, optional
@@ -158,6 +159,7 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         return QuadraticProgram.one_class(weights, self.nu)
 
     @maps_collections
+    @answers_in_kind
     def score_samples(self, X: PointsLike) -> Array:
         """Evaluate the kernel expansion, sum_j lam_j K(x_j, x), at each point.
 
@@ -173,9 +175,10 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         Z = self.check_points(X, reset=False)
-        return self.expansion(Z, self.dual_coef_[0]).astype(Z.dtype, copy=False)
+        return self.expansion(Z, self._dual_coef[0]).astype(Z.dtype, copy=False)
 
     @maps_collections
+    @answers_in_kind
     def decision_function(self, X: PointsLike) -> Array:
         """Evaluate `score_samples` minus `offset_` at each point: positive for inliers.
 
@@ -191,9 +194,10 @@ class OneClassSVM(OutlierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         # In float64 also for points of float32: near the boundary a rounded score would have few digits left.
-        return self.expansion(self.check_points(X, reset=False), self.dual_coef_[0]) - self.offset_
+        return self.expansion(self.check_points(X, reset=False), self._dual_coef[0]) - self.offset_
 
     @maps_collections
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict whether points are inliers.
 

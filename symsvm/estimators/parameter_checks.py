@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from symsvm._lib.validation import choice, count, number, switch
 from symsvm.compiler.functions import resolve_mode
+from symsvm.estimators.libsvm_names import check_probability
 from symsvm.kernels import Kernel
 from symsvm.objectives.argument_checks import as_nu, as_tube
 from symsvm.solvers.program import check_run_arguments
@@ -34,9 +35,12 @@ def check_parameters(model: Any) -> None:
     TypeError: fit_intercept must be True or False, got 'no' of type str.
     """
     choices = getattr(type(model), "_choices", {})
+    takes_infinite_C = getattr(type(model), "_has_hard_margin", False) and _is_infinite(model.C)
     for name, value in model.get_params(deep=False).items():
         if name in choices:
             choice(value, name, choices[name])
+        elif name == "C" and takes_infinite_C:
+            continue
         elif name in PARAMETER_CHECKS:
             PARAMETER_CHECKS[name](value, name)
 
@@ -53,6 +57,10 @@ def check_class_weight(value: Any, name: str = "class_weight") -> None:
 
 def _positive(value: Any, name: str) -> None:
     number(value, name, positive=True)
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and value == np.inf
 
 
 def _at_least_1(value: Any, name: str) -> None:
@@ -148,6 +156,7 @@ PARAMETER_CHECKS: dict[str, Callable[[Any, str], object]] = {
     "mode": _mode,
     "nu": _nu,
     "penalize_intercept": switch,
+    "probability": check_probability,
     "random_state": _random_state,
     "shrinking": switch,
     "solver": _solver,

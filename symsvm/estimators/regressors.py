@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from symsvm._lib.validation import number
 from symsvm.estimators.base import changes_model
+from symsvm.estimators.containers import answers_in_kind
 from symsvm.estimators.kernel_estimator import KernelEstimator
 from symsvm.estimators.spread_source import fits_collections, maps_collections, score_collection
 from symsvm.objectives import QuadraticProgram
@@ -87,6 +87,7 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
         return self._intercept_of(solution)
 
     @maps_collections
+    @answers_in_kind
     def predict(self, X: PointsLike) -> Array:
         """Predict the target of each point, sum_j beta_j K(x_j, x) + b (Eq. 002:2.16).
 
@@ -102,7 +103,7 @@ class _KernelRegressor(RegressorMixin, KernelEstimator):
         """
         check_is_fitted(self)
         Z = self.check_points(X, reset=False)
-        return (self.expansion(Z, self.dual_coef_[0]) + self.intercept_[0]).astype(Z.dtype, copy=False)
+        return (self.expansion(Z, self._dual_coef[0]) + self.intercept_[0]).astype(Z.dtype, copy=False)
 
 
 class SVR(_KernelRegressor):
@@ -128,7 +129,7 @@ class SVR(_KernelRegressor):
     tol : float, default=1e-3
         The largest KKT violation to accept, as LIBSVM defines it, in float64.
     C : float, default=1.0
-        The penalty; C_i = C times sample weight.
+        The penalty; C_i = C times sample weight. `np.inf` allows no error above epsilon.
     epsilon : float, default=0.1
         Half the width of the tube inside which an error costs nothing.
     shrinking : bool, default=True
@@ -136,7 +137,7 @@ class SVR(_KernelRegressor):
     cache_size : float, default=200
         Accepted as in scikit-learn, without effect: there is no kernel cache.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     fit_intercept : bool, default=True
@@ -221,11 +222,13 @@ class SVR(_KernelRegressor):
         self.solver = solver
         self.mode = mode
 
+    _has_hard_margin = True
+
     def _dual(self, kernel):
         return svr_dual(kernel, intercept=self.intercept_mode == "free")
 
     def _program(self, y, weights):
-        C = number(self.C, "C", positive=True) * weights
+        C = self.finite_C * weights
         return QuadraticProgram.svr(y, C, self.epsilon, intercept=self.intercept_mode == "free")
 
 
@@ -256,7 +259,7 @@ class NuSVR(_KernelRegressor):
     cache_size : float, default=200
         Accepted as in scikit-learn, without effect: there is no kernel cache.
     verbose : bool or int, default=False
-        Whether to draw a progress bar on a terminal.
+        Whether to draw a progress bar on a terminal, and to print a line for each problem elsewhere.
     max_iter : int, default=-1
         The most outer iterations of the solver for each problem; -1 for no limit.
     time_limit : float, optional

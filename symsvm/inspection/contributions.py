@@ -2,6 +2,7 @@
 
     f(x) = b + sum_j w_j x_j          features (words) of a linear estimator
     f(x) = b + sum_j q_j K(x_j, x)    support vectors of an estimator with a kernel (Eq. 28)
+    f(x) = f(r) + sum_k phi_k         features of a kernel that is a product over them: Shapley values (`shapley`)
 
 Nothing is estimated: the terms add up to the decision value, up to rounding.
 """
@@ -16,9 +17,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, count
 from symsvm.estimators import LinearSVC, LinearSVR, OneClassSVM
 from symsvm.estimators.kernel_estimator import KernelEstimator
+from symsvm.inspection.shapley import shapley_values
 from symsvm.io.text import is_text
 from symsvm.kernels import Linear
 
@@ -55,7 +58,8 @@ class Contributions:
     """A decision value and its terms, the largest first: decision = intercept + the sum of `contributions`.
 
     The terms are w_j, x_j and w_j x_j for feature j, or q_j, K(x_j, x) and q_j K(x_j, x) for the support vector that
-    was row j of the training points. Terms that are 0 are left out.
+    was row j of the training points. For the features of a kernel that is not linear, weights are the Shapley values
+    phi_k, values are 1, and `intercept` is the mean decision value of the references. Terms that are 0 are left out.
 
     Attributes
     ----------
@@ -65,7 +69,7 @@ class Contributions:
     against : object
         The other class of two or of a pair; None where it is the rest.
     decision, intercept : float
-        The values f(x) and b.
+        The values f(x) and b; in the place of b for Shapley values the mean of f over the references.
     names, weights, values, contributions : ndarray
         The terms.
     by : {"features", "support vectors"}
@@ -128,6 +132,7 @@ def contributions(
     *,
     label: Any = None,
     by: Literal["features", "support vectors"] | None = None,
+    background: ArrayLike | Points | None = None,
 ) -> list[Contributions]:
     """Return the exact contributions to the decision values of a fitted model at one point.
 
@@ -140,8 +145,12 @@ def contributions(
     label : object, optional
         A class, to return its decisions only.
     by : {"features", "support vectors"}, optional
-        The kind of terms: features (of a linear estimator or kernel) or support vectors (of an estimator with a
-        kernel). By default features where the model has them.
+        The kind of terms: features or support vectors (of an estimator with a kernel). By default features of linear
+        estimators and kernels, else support vectors. The features of other kernels have exact Shapley values if the
+        kernel is a product over the features, such as the RBF, or a sum of such products.
+    background : array-like of shape (n, d), optional
+        The references of Shapley values: points whose features stand for absent ones; the time grows with n. By default
+        one reference, the mean of the support vectors.
 
     Returns
     -------
@@ -163,17 +172,25 @@ def contributions(
     if not isinstance(estimator, LinearSVC | LinearSVR | KernelEstimator):
         found = f"{type(estimator).__name__} of {type(estimator).__module__.partition('.')[0]}"
         raise TypeError(f"contributions need an estimator of symsvm, got {found}.")
-    return _contributions(model, estimator, x, label, by)
+    return _contributions(model, estimator, x, label, by, background)
 
 
-def _contributions(model: Any, estimator: Any, x: Any, label: Any, by: Any) -> list[Contributions]:
+def _contributions(model: Any, estimator: Any, x: Any, label: Any, by: Any, background: Any) -> list[Contributions]:
     x, names = _transform(model, x)
     check_is_fitted(estimator)
     x = estimator.check_points(x, reset=False).astype("float64")
     by = _choose_kind(estimator, by)
-    names, weights, values = (_feature_terms if by == _FEATURES else _support_vector_terms)(estimator, x, names)
-    rows = zip(_decision_labels(estimator), _decide(estimator, x), np.ravel(estimator.intercept_), weights, strict=True)
-    calibrated = getattr(estimator, "calibration", None) is not None
+    base = np.ravel(estimator.intercept_)
+    if by == _FEATURES and not _is_linear(estimator):
+        references = _references(model, estimator, background)
+        base = np.mean(estimator.expansion(references, estimator.decision_coef_), axis=0) + base
+        names, weights, values = _shapley_terms(estimator, x, names, references)
+    elif background is not None:
+        raise ValueError("background is for the features of a kernel that is not linear: leave it out.")
+    else:
+        names, weights, values = (_feature_terms if by == _FEATURES else _support_vector_terms)(estimator, x, names)
+    rows = zip(_decision_labels(estimator), _decide(estimator, x), base, weights, strict=True)
+    calibrated = getattr(estimator, "calibration_method", None) is not None
     probabilities = estimator.calibration_.probabilities(estimator.decision_values(x))[0] if calibrated else None
     found = []
     for (plus, minus, c), decision, intercept, w in rows:
@@ -216,15 +233,13 @@ def _feature_names(model: Any, steps: Any) -> Any:
 
 def _choose_kind(estimator: Any, by: str | None) -> str:
     """Return the kind of terms, checked against what the estimator has."""
-    has_kernel = isinstance(estimator, KernelEstimator)
-    kernel = getattr(estimator, "kernel", "linear")
-    linear = kernel == "linear" or isinstance(kernel, Linear)
+    has_kernel, linear = isinstance(estimator, KernelEstimator), _is_linear(estimator)
     if by is None:
         return _FEATURES if linear else _SUPPORT_VECTORS
     choice(by, "by", (_FEATURES, _SUPPORT_VECTORS))
-    if by == _FEATURES and not linear:
+    if by == _FEATURES and not linear and estimator.kernel_ is None:
         raise ValueError(
-            "by='features' needs a linear estimator or kernel; the terms of this one are its support vectors."
+            "by='features' needs a kernel with an expression; the terms of this model are its support vectors."
         )
     if by == _SUPPORT_VECTORS and not has_kernel:
         raise ValueError(
@@ -233,9 +248,32 @@ def _choose_kind(estimator: Any, by: str | None) -> str:
     return by
 
 
+def _is_linear(estimator: Any) -> bool:
+    """Whether f(x) is x.w + b."""
+    kernel = getattr(estimator, "kernel", "linear")
+    return isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear")
+
+
+def _references(model: Any, estimator: Any, background: Any) -> Array:
+    """Return the references of Shapley values, as the estimator gets points."""
+    if background is None:
+        vectors = np.asarray(as_dense(estimator.support_vectors_), dtype="float64")
+        return vectors.mean(axis=0, keepdims=True) if len(vectors) else np.zeros((1, estimator.n_features_in_))
+    points = model[:-1].transform(background) if isinstance(model, Pipeline) else background
+    return np.asarray(as_dense(estimator.check_points(points, reset=False)), dtype="float64")
+
+
+def _shapley_terms(estimator: Any, x: Any, names: Any, references: Array) -> tuple[Array, Array, Array]:
+    """Return names, Shapley values (decisions, terms) and ones."""
+    V, coef = np.asarray(as_dense(estimator.support_vectors_), dtype="float64"), estimator.decision_coef_
+    values = shapley_values(estimator.kernel_, as_dense(x)[0], references, V, coef)
+    d = values.shape[1]
+    return np.array([f"x{j}" for j in range(d)]) if names is None else np.asarray(names), values, np.ones(d)
+
+
 def _feature_terms(estimator: Any, x: Any, names: Any) -> tuple[Array, Array, Array]:
     """Return names, w (decisions, terms) and x_j of the nonzero features."""
-    W = np.atleast_2d(estimator.coef_)
+    W = np.atleast_2d(as_dense(estimator.coef_))
     columns, values = (x.indices, x.data) if hasattr(x, "tocsr") else (np.flatnonzero(x[0]), x[0][x[0] != 0])
     names = np.array([f"x{j}" for j in columns]) if names is None else np.asarray(names)[columns]
     return names, W[:, columns], values

@@ -39,7 +39,7 @@ from symsvm.linear.rows import LOOP, Rows
 from symsvm.linear.solve_linear import LinearSolution, as_rows, check_C, run_stages
 from symsvm.linear.subspace import minimize_free_classes
 from symsvm.objectives.certificate import Certificate
-from symsvm.solvers.convergence import warn_not_converged
+from symsvm.solvers.convergence import shown, warn_not_converged
 from symsvm.solvers.program import check_run_arguments
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ def solve_crammer_singer(
     callback: Callback | None = None,
     start: LinearSolution | None = None,
     seed: int = 0,
+    verbose: bool | int = 0,
 ) -> LinearSolution:
     """Solve the multi-class problem of Crammer and Singer.
 
@@ -249,6 +250,8 @@ def solve_crammer_singer(
         A solution for the same points, perhaps with another C.
     seed : int
         The seed of the order of the points; the same seed gives the same bits.
+    verbose : bool or int
+        Whether to draw a bar on a terminal, or to print a line at the end.
 
     Returns
     -------
@@ -280,16 +283,17 @@ def solve_crammer_singer(
         z[np.arange(rows.n), problem.y] = np.minimum(z[np.arange(rows.n), problem.y], problem.C)
 
     options: Any = {"tol": tol, "seed": count(seed, "seed"), "deadline": deadline}
-    (last, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
-        [("sequential dual", lambda best, most: _descend(problem, z, most=most, **options))],
-        problem.measure,
-        zero=(np.zeros((rows.d + 1, problem.k)), np.zeros_like(z)),
-        tol=tol,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        callback=callback,
-        final=("refinement", lambda best, most: _refine(problem, best[2])) if rows.is_small else None,
-    )
+    with shown(callback, tol, verbose) as report:
+        (last, u, z_best), stopped, n_iter, trace, algorithm = run_stages(
+            [("sequential dual", lambda best, most: _descend(problem, z, most=most, **options))],
+            problem.measure,
+            zero=(np.zeros((rows.d + 1, problem.k)), np.zeros_like(z)),
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            callback=report,
+            final=("refinement", lambda best, most: _refine(problem, best[2])) if rows.is_small else None,
+        )
 
     u = problem.combine(z_best)  # subspace minimisation updates u, and rounding accumulates in it
 

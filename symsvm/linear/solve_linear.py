@@ -39,7 +39,7 @@ from symsvm.linear.linear_problem import LOSSES, LinearProblem, Loss
 from symsvm.linear.measure import Measure
 from symsvm.linear.primal_newton import MAX_FORMED, primal_newton
 from symsvm.linear.rows import Rows
-from symsvm.solvers.convergence import warn_not_converged
+from symsvm.solvers.convergence import shown, warn_not_converged
 from symsvm.solvers.program import check_run_arguments
 from symsvm.solvers.solution import Info, collect_trace
 
@@ -243,6 +243,7 @@ def solve_linear(
     callback: Callback | None = None,
     start: LinearSolution | ArrayLike | None = None,
     seed: int = 0,
+    verbose: bool | int = 0,
 ) -> LinearSolution:
     """Minimise R(w, b) + sum_i C_i loss(y_i, x_i.w + s b); the module's docstring states the problem and `tol`.
 
@@ -278,6 +279,8 @@ def solve_linear(
         A solution for the same points, perhaps with another C; or u = (w, b), or w.
     seed : int
         The seed of the order of the points; the same seed gives the same bits.
+    verbose : bool or int
+        Whether to draw a bar on a terminal, or to print a line at the end.
 
     Returns
     -------
@@ -306,16 +309,17 @@ def solve_linear(
     free = bool(intercept) and not penalize_intercept
     problem = LinearProblem(rows, targets, costs, loss=loss, penalty=penalty, epsilon=epsilon, free=free)
     u, z = _start(problem, start)
-    (_, u, z), stopped, n_iter, trace, algorithm = run_stages(
-        _stages(problem, u, z, tol, count(seed, "seed")),
-        problem.measure,
-        zero=(np.zeros(rows.d + 1), np.zeros(rows.n)),
-        tol=tol,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        callback=callback,
-        final=("refinement", lambda best, most: _refine(problem, *best[1:])) if rows.is_small else None,
-    )
+    with shown(callback, tol, verbose) as report:
+        (_, u, z), stopped, n_iter, trace, algorithm = run_stages(
+            _stages(problem, u, z, tol, count(seed, "seed")),
+            problem.measure,
+            zero=(np.zeros(rows.d + 1), np.zeros(rows.n)),
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            callback=report,
+            final=("refinement", lambda best, most: _refine(problem, *best[1:])) if rows.is_small else None,
+        )
     b = float(u[-1]) if s else None
 
     def certify() -> Certificate:

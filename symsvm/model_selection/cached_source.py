@@ -32,13 +32,14 @@ def can_share(estimator: Any) -> bool:
     """Whether fits of an estimator can share a Gram matrix; others are fitted independently.
 
     Excluded are estimators that fit others inside (calibration), that evaluate kernels themselves (functions, an
-    intercept in the kernel, another backend), that draw a bar, and that use another solver.
+    intercept in the kernel, another backend), that draw a bar, that solve a problem several times (C = infinity), and
+    that use another solver.
     """
-    if not isinstance(estimator, KernelEstimator) or getattr(estimator, "calibration", None) is not None:
+    if not isinstance(estimator, KernelEstimator) or getattr(estimator, "calibration_method", None) is not None:
         return False
     if estimator.intercept_mode == "embedded" or estimator.mode is not None or estimator.verbose:
         return False
-    if not isinstance(estimator.kernel, (str, Kernel)):
+    if not isinstance(estimator.kernel, (str, Kernel)) or getattr(estimator, "C", 1.0) == np.inf:
         return False
     try:
         return isinstance(choose_solver(estimator.solver, KernelDual.problem), Decomposition)

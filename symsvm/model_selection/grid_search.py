@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import joblib
 import numpy as np
-from sklearn.base import ClassifierMixin, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state, indexable
@@ -21,9 +21,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from symsvm._lib.validation import choice, count, number
 from symsvm.compiler.lifting import MEMORY
-from symsvm.model_selection.cached_source import RowPoints
 from symsvm.model_selection.executor import run_tasks
 from symsvm.model_selection.search_plan import SearchPlan, take_points
+from symsvm.model_selection.search_scorers import own_score
 from symsvm.model_selection.spread_search import SearchRound, engine_of, run_spread
 from symsvm.model_selection.tuning_result import Scoreboard, Tuning
 
@@ -195,11 +195,8 @@ def make_scorer(estimator: Any, scoring: Any) -> tuple[Callable[[Any, Any, Any],
     scorer: Any = check_scoring(estimator, scoring)
 
     def score(model, X, y) -> float:
-        if scoring is None and isinstance(X, RowPoints) and type(model).score is ClassifierMixin.score:
-            # The accuracy, without the label checks of `accuracy_score`, which take longer than the predictions.
-            return float(np.mean(model.predict(X) == y))
         if scoring is None:
-            return model.score(X, y)
+            return own_score(model, X, y)
         return scorer(model, X) if y is None else scorer(model, X, y)
 
     return score, scoring is None or isinstance(scorer, type(get_scorer("accuracy")))

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from symsvm.estimators import LinearSVC, LinearSVR, NuSVC
 from symsvm.model_selection.cached_source import CachedKernelSource, RowPoints, can_share
+from symsvm.model_selection.measurement import Measurement, Part, measure
 from symsvm.model_selection.shared_matrix import BufferPool, SharedKernelMatrix, gram_bytes, is_computed_faster
 
 if TYPE_CHECKING:
@@ -76,13 +77,18 @@ class SearchPlan:
     folds : list of tuple
         Pairs (train, test) of row numbers.
     score : callable
-        The function of (model, X, y) that scores.
+        The function of (model, X, y) that scores, and of sample_weight if there are weights: a number, or several by
+        name.
     is_plain : bool
         Whether `score` uses X only for predictions, so that `RowPoints` can take the place of the points.
     workers : int
         The most threads.
     memory : float
         The most bytes of their matrices together.
+    weights : array of shape (m,), optional
+        The weights of the points, in fits and in scores; not for pipelines.
+    with_train : bool
+        Whether to score on the points of each fit too.
 
     Attributes
     ----------
@@ -99,13 +105,16 @@ class SearchPlan:
         y: Array | None,
         cells: list[dict[str, Any]],
         folds: list[Fold],
-        score: Callable[[Any, Any, Any], float],
+        score: Callable[..., Any],
         *,
         is_plain: bool,
         workers: int,
         memory: float,
+        weights: Array | None = None,
+        with_train: bool = False,
     ) -> None:
         self.X, self.y, self.folds, self.score = X, y, folds, score
+        self.weights, self._with_train = weights, with_train
         self.models = [_clone_with(estimator, cell) for cell in cells]
         self.shares = [is_plain and can_share(last_step(model)) for model in self.models]
         self._m, self._memory = X.shape[0] if hasattr(X, "shape") else len(X), memory
@@ -125,16 +134,20 @@ class SearchPlan:
 
     def _tasks_over_given_points(self, cells):
         independent, share = ([i for i in cells if self.shares[i] == wanted] for wanted in (False, True))
-        matrices, (y, folds) = [], (self.y, self.folds)
+        matrices, (y, folds, weights) = [], (self.y, self.folds, self.weights)
         if share:
             X = check_points(last_step(self.models[share[0]]), self.X, self.y)
             order, folds = _side_by_side(self.folds, X.shape[0])
             X, y = take_points(self.models[share[0]], X, self.y, order)
-            matrices, invalid = self.shared_matrices(share, X, {k: train for k, (train, _) in enumerate(folds)})
+            weights = None if weights is None else weights[order]
+            trained = {k: train for k, (train, _) in enumerate(folds)}
+            matrices, invalid = self.shared_matrices(share, X, trained, weights)
             independent = sorted([*independent, *invalid])
         self._limit_workers([self._bytes(matrix) for matrix in matrices])
         tasks = [IndependentFits(self, fold, independent) for fold in range(len(folds))] if independent else []
-        paths = [[KernelPath(self, matrix, fold, folds[fold], y) for fold in matrix.folds] for matrix in matrices]
+        paths = [
+            [KernelPath(self, matrix, fold, folds[fold], y, weights) for fold in matrix.folds] for matrix in matrices
+        ]
         return tasks + _stagger(paths, self.workers)
 
     def _limit_workers(self, sizes):
@@ -147,16 +160,16 @@ class SearchPlan:
         return gram_bytes(self._m, is_cached=not matrix.is_computed)
 
     def shared_matrices(
-        self, cells: list[int], X: Any, folds: dict[int, Array]
+        self, cells: list[int], X: Any, folds: dict[int, Array], weights: Array | None = None
     ) -> tuple[list[SharedKernelMatrix], list[int]]:
         """Return the matrices of cells over the same points, and the cells with invalid parameters, which have none.
 
-        `folds` are the training points of each fold, by its number.
+        `folds` are the training points of each fold, by its number; `weights` those of all points.
         """
         found, invalid = {}, []
         for i in cells:
             try:
-                kernels = _kernels_by_fold(last_step(self.models[i]), X, folds)
+                kernels = _kernels_by_fold(last_step(self.models[i]), X, folds, weights)
                 for kernel, points, key in kernels.values():
                     if key not in found:
                         found[key] = self._shared_matrix(kernel, points)
@@ -183,21 +196,26 @@ class SearchPlan:
         train, test = self.folds[fold]
         return _safe_indexing(self.y, train), _safe_indexing(self.y, test)
 
+    def measure(self, fit: Callable[[], Any], train: Part, test: Part) -> tuple[Any, Measurement]:
+        """Fit a model and score it; see `symsvm.model_selection.measurement.measure`."""
+        return measure(fit, self.score, train, test, with_train=self._with_train)
 
-def _kernels_by_fold(estimator, X, folds):
+
+def _kernels_by_fold(estimator, X, folds, weights):
     """The kernel of an estimator in each fold, with its points and a key; only gamma="scale" depends on the fold."""
     named = isinstance(estimator.kernel, str) and estimator.kernel not in ("linear", "precomputed")
     if named and isinstance(estimator.gamma, str):
-        return {fold: _kernel_of(estimator, X, train) for fold, train in folds.items()}
-    return dict.fromkeys(folds, _kernel_of(estimator, X, next(iter(folds.values()))))
+        return {fold: _kernel_of(estimator, X, train, weights) for fold, train in folds.items()}
+    return dict.fromkeys(folds, _kernel_of(estimator, X, next(iter(folds.values())), weights))
 
 
-def _kernel_of(estimator, X, train) -> tuple[Kernel, Any, Any]:
+def _kernel_of(estimator, X, train, weights) -> tuple[Kernel, Any, Any]:
     """The kernel of an estimator for these training points, the points that it takes, and a key of its numbers."""
     if estimator.kernel == "precomputed":
         matrix = estimator.kernel_matrix(X)
         return matrix.kernel, matrix.X, "precomputed"
-    kernel, numbers = estimator.kernel_for(X[train], np.ones(len(train))), []
+    used = train if weights is None else train[weights[train] > 0]
+    kernel, numbers = estimator.kernel_for(X[used], np.ones(len(used)) if weights is None else weights[used]), []
     kernel.lift(lambda name, value: numbers.append(np.asarray(value).tobytes()))
     return kernel, X, (kernel.key, tuple(numbers))
 
@@ -243,24 +261,37 @@ def _side_by_side(folds, m):
 class KernelPath:
     """The cells of one kernel in one fold: fits over one Gram matrix by increasing C, each from the last solution."""
 
-    def __init__(self, plan: SearchPlan, matrix: SharedKernelMatrix, fold: int, rows: Fold, y: Array | None) -> None:
+    def __init__(
+        self,
+        plan: SearchPlan,
+        matrix: SharedKernelMatrix,
+        fold: int,
+        rows: Fold,
+        y: Array | None,
+        weights: Array | None = None,
+    ) -> None:
         self.is_parallel = plan.fits(matrix)
-        self.plan, self.matrix, self.fold, self.rows, self.y = plan, matrix, fold, rows, y
+        self.plan, self.matrix, self.fold, self.rows, self.y, self.weights = plan, matrix, fold, rows, y, weights
 
     def run(self, scores: Scoreboard) -> None:
         """Fit the cells and record their scores."""
         models = {i: last_step(self.plan.models[i]) for i in self.matrix.folds[self.fold]}
-        train, test = (RowPoints(rows) for rows in self.rows)
-        y_train, y_test = (None if self.y is None else self.y[rows] for rows in self.rows)
+        train, test = (
+            Part(RowPoints(rows), *(None if values is None else values[rows] for values in (self.y, self.weights)))
+            for rows in self.rows
+        )
 
         @functools.cache  # made in the first fit, whose status then records an error
         def source():
-            source = CachedKernelSource(self.matrix.gram(), train.rows, lambda: scores.is_stopped, self.matrix.buffers)
+            source = CachedKernelSource(
+                self.matrix.gram(), train.X.rows, lambda: scores.is_stopped, self.matrix.buffers
+            )
             return stack.enter_context(contextlib.closing(source))
 
         def fit(i):
-            model = models[i].with_source(source()).fit(train, y_train)
-            return self.plan.score(model, test, y_test), _status(model)
+            machine = models[i].with_source(source())
+            model, found = self.plan.measure(lambda: machine.fit(*train[:2], **train.options), train, test)
+            return found, _status(model)
 
         with contextlib.ExitStack() as stack:
             stack.callback(self.matrix.release)
@@ -289,15 +320,21 @@ class IndependentFits:
 
     def fit(self, scores: Scoreboard, i: int, model: Any, points: Any) -> None:
         """Fit one cell to given points (train, test)."""
-        model, (y_train, y_test) = _clone_with(model, {}), self.plan.targets(self.fold)
+        model, targets, weights = _clone_with(model, {}), self.plan.targets(self.fold), self.plan.weights
+        parts = zip(points, targets, self.plan.folds[self.fold], strict=True)
+        train, test = (Part(X, y, None if weights is None else weights[rows]) for X, y, rows in parts)
 
-        def fit():
+        def fitted():
             estimator = last_step(model)
             with self._path.along(estimator):
-                model.fit(points[0], y_train)
+                model.fit(*train[:2], **train.options)
             if any(solution.stopped == "interrupt" for solution in getattr(estimator, "solutions_", ())):
                 raise KeyboardInterrupt
-            return self.plan.score(model, points[1], y_test), _status(estimator)
+            return model
+
+        def fit():
+            found = self.plan.measure(fitted, train, test)[1]
+            return found, _status(last_step(model))
 
         if not scores.is_stopped:
             scores.run(i, self.fold, fit)

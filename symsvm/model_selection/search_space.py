@@ -175,6 +175,8 @@ class SearchSpace:
         """Return a clone of the estimator with these values, without a bar and without a calibration."""
         model: Any = clone(self.estimator)
         model.set_params(**params, verbose=0)
+        if hasattr(model, "probability"):
+            model.set_params(probability="deprecated")
         return model.set_params(calibration=None) if hasattr(model, "calibration") else model
 
     def kernel_paths(self) -> dict[str, str]:

@@ -127,9 +127,9 @@ class _Records(Scoreboard):
         super().__init__(cells, folds)
         self.records: list[tuple[Any, ...]] = []
 
-    def record(self, cell, fold, score, status, seconds, error=None):
-        self.records.append((cell, fold, score, status, seconds, error))
-        super().record(cell, fold, score, status, seconds, error)
+    def record(self, cell, fold, score, status, seconds, error=None, measured=None):
+        self.records.append((cell, fold, score, status, seconds, error, measured))
+        super().record(*self.records[-1])
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from symsvm._lib.types import Array
+    from symsvm.model_selection.measurement import Measurement
 
 __all__ = ["Scoreboard", "Step", "Tuning"]
 
@@ -51,7 +52,7 @@ class Step:
 
 
 class Scoreboard:
-    """Scores, seconds and statuses of some cells of a grid, (cells, folds); threads write to it."""
+    """Scores, seconds, statuses and measurements of some cells of a grid, (cells, folds); threads write to it."""
 
     def __init__(
         self, cells: list[dict[str, Any]], folds: int, progress: Callable[[Step], object] | None = None
@@ -60,29 +61,39 @@ class Scoreboard:
         shape = len(cells), folds
         self.scores, self.seconds = np.full(shape, np.nan), np.zeros(shape)
         self.status = np.full(shape, "not run", dtype=object)
+        self.measured = np.full(shape, None, dtype=object)
         self.errors, self.is_stopped = [], False
         self._done, self._lock = 0, threading.Lock()
 
-    def run(self, cell: int, fold: int, fit: Callable[[], tuple[float, str]]) -> None:
-        """Call `fit()`, which returns a score and a status, and record them for a cell and a fold."""
-        began, problem = time.perf_counter(), None
+    def run(self, cell: int, fold: int, fit: Callable[[], tuple[Measurement, str]]) -> None:
+        """Call `fit()`, which returns a measurement and a status, and record them for a cell and a fold."""
+        began, measured, problem = time.perf_counter(), None, None
         try:
-            score, status = fit()
+            measured, status = fit()
+            score = measured.value
         except Exception as error:  # an error of one cell must not lose the others
             score, status, problem = np.nan, f"failed: {error}", error
         except BaseException:  # Ctrl-C, or the search was stopped by another thread
             self.status[cell, fold] = "interrupted"
             raise
-        self.record(cell, fold, score, status, time.perf_counter() - began, problem)
+        self.record(cell, fold, score, status, time.perf_counter() - began, problem, measured)
 
     def record(
-        self, cell: int, fold: int, score: float, status: str, seconds: float, error: Exception | None = None
+        self,
+        cell: int,
+        fold: int,
+        score: float,
+        status: str,
+        seconds: float,
+        error: Exception | None = None,
+        measured: Measurement | None = None,
     ) -> None:
         """Record what a fit of a cell in a fold has given."""
         with self._lock:
             if error is not None:
                 self.errors.append(error)
             self.scores[cell, fold], self.status[cell, fold], self.seconds[cell, fold] = score, status, seconds
+            self.measured[cell, fold] = measured
             self._done += 1
             if self._progress is not None:
                 step = Step(self._done, self.scores.size, self.cells[cell], fold, float(score), status)
@@ -119,11 +130,13 @@ class Tuning:
     Attributes
     ----------
     table : dict
-        Arrays with an entry for each cell: each parameter by its name; `mean_score` and `std_score` over the folds, and
-        `fold_scores` (cells, folds); `seconds` of all fits of the cell; `points`, the number of points that it was
-        scored on; and `status`: "done", "no margin" (nu is too small: the score is chance), "not converged" (a fit
-        stopped before its tolerance), "failed: ..." with the error, "interrupted" or "not run". Scores of cells that
-        failed or are incomplete are nan.
+        Arrays with an entry for each cell, which `pandas.DataFrame(tuning.table)` takes: each parameter by its name;
+        `mean_score` and `std_score` over the folds, and the score of each fold, `split0_score` ...; `seconds` of all
+        fits of the cell; `points`, the number of points that it was scored on; and `status`: "done", "no margin" (nu is
+        too small: the score is chance), "not converged" (a fit stopped before its tolerance), "failed: ..." with the
+        error, "interrupted" or "not run". Scores of cells that failed or are incomplete are nan.
+    fold_scores : array of shape (cells, folds)
+        The scores of all folds.
     params : list of dict
         The parameters of each cell.
     estimator : estimator
@@ -141,7 +154,8 @@ class Tuning:
         names = sorted({name for cell in cells for name in cell})
         self.table: dict[str, Array] = {name: _column([cell.get(name) for cell in cells]) for name in names}
         self.table |= {"mean_score": np.full(n, np.nan), "std_score": np.full(n, np.nan)}
-        self.table |= {"fold_scores": np.full((n, folds), np.nan), "seconds": np.zeros(n)}
+        self.fold_scores = np.full((n, folds), np.nan)
+        self.table |= {f"split{k}_score": self.fold_scores[:, k] for k in range(folds)} | {"seconds": np.zeros(n)}
         self.table |= {"points": np.zeros(n, dtype="int64"), "status": np.full(n, "not run", dtype=object)}
         self.seconds = 0.0
 
@@ -162,7 +176,7 @@ class Tuning:
             table["seconds"][i] += scores.seconds[row].sum()
             if statuses[row] in ("interrupted", "not run") and table["points"][i]:
                 continue
-            table["fold_scores"][i], table["status"][i], table["points"][i] = scores.scores[row], statuses[row], points
+            self.fold_scores[i], table["status"][i], table["points"][i] = scores.scores[row], statuses[row], points
             table["mean_score"][i], table["std_score"][i] = scores.scores[row].mean(), scores.scores[row].std()
 
     @property
@@ -211,7 +225,7 @@ class Tuning:
 
     def __repr__(self) -> str:
         n, table = len(self.params), self.table
-        text = f"{n} cells in {table['fold_scores'].shape[1]} folds, {self.seconds:.2f} s"
+        text = f"{n} cells in {self.fold_scores.shape[1]} folds, {self.seconds:.2f} s"
         failed = sum(str(status).startswith("failed") for status in table["status"])
         text += f", {failed} failed" if failed else ""
         if np.isfinite(table["mean_score"]).any():

@@ -207,13 +207,16 @@ class ServedModel:
         if self.answer == "side":
             decisions = scorer.decision_function(X)
             return Predictions("side", np.where(decisions >= 0, 1, -1).tolist(), decisions)
-        scores = scorer.predict_proba(X) if self.calibrated else scorer.decision_function(X)
-        best = (scores > 0).astype("int64") if scores.ndim == 1 else np.argmax(scores, axis=1)
+        if not self.calibrated and hasattr(scorer, "decide"):
+            scores, best = scorer.decide(scorer.check_points(X, reset=False))
+        else:
+            scores = scorer.predict_proba(X) if self.calibrated else scorer.decision_function(X)
+            best = (scores > 0).astype("int64") if scores.ndim == 1 else np.argmax(scores, axis=1)
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
         labels = [self.classes[c] for c in best.tolist()]
-        if not self.calibrated and getattr(scorer, "multi_class", None) == "dag":
-            labels = [to_json_value(label) for label in scorer.predict(X)]  # the path in the DAG, not the votes
+        if self.calibrated and getattr(scorer, "calibration", "none") is None:
+            labels = [to_json_value(label) for label in scorer.predict(X)]  # `probability` does not change predictions
         order = np.argsort(-scores, axis=1, kind="stable")
         return Predictions("class", labels, scores, order, self.classes, self.calibrated)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from symsvm.solvers.solution import Info
+    from symsvm.solvers.solution import Callback, Info
 
-__all__ = ["ProgressBar", "held_warnings", "warn_convergence", "warn_not_converged", "warn_user"]
+__all__ = ["ProgressBar", "held_warnings", "shown", "warn_convergence", "warn_not_converged", "warn_user"]
 
 _HELD = threading.local()
 
@@ -45,7 +45,9 @@ def warn_not_converged(
     """
     reason = _REASONS[stopped].format(n_iter=n_iter)
     point = "the point is feasible" if is_feasible else "the point is not feasible, its projection is"
-    warn_convergence(" ".join([f"stopped {reason} with {reached}; {point}.", *advice]))
+    # The first words are those of scikit-learn, which filters of warnings match.
+    first = f"Solver terminated early (max_iter={n_iter}): " if stopped == "max_iter" else ""
+    warn_convergence(" ".join([f"{first}stopped {reason} with {reached}; {point}.", *advice]))
 
 
 def warn_convergence(text: str) -> None:
@@ -97,7 +99,7 @@ class ProgressBar:
     """A bar from the first violation to tol, on a logarithmic scale, with the gap and the support vectors.
 
     After a second it has the rows of the kernel matrix that are computed in a second, and an estimate of what is left.
-    It is drawn on a terminal only.
+    It is drawn on a terminal; elsewhere, in a notebook or a log, the last state is printed as one line.
     """
 
     def __init__(self, tol: float) -> None:
@@ -105,7 +107,7 @@ class ProgressBar:
 
         layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed}{postfix}"
         self._bar = tqdm(total=1.0, desc="symsvm", bar_format=layout, file=sys.stderr, disable=None, leave=True)
-        self._tol, self._first = tol, None
+        self._tol, self._first, self._last = tol, None, ""
 
     def show(self, info: Info) -> None:
         """Draw an `Info`."""
@@ -120,6 +122,7 @@ class ProgressBar:
             text.append(f"{info.free + info.bounded} support vectors")
         if info.rows and info.seconds > 1:
             text.append(f"{info.rows / info.seconds:.0f} rows/s")
+        self._last = ", ".join(text)
         if 0.02 < self._bar.n < 1 and info.seconds > 1:  # if the violation goes on to fall as it did
             text.append(f"about {info.seconds * (1 / self._bar.n - 1):.0f} s left")
         self._bar.set_postfix_str(", ".join(text))
@@ -127,3 +130,38 @@ class ProgressBar:
     def close(self) -> None:
         """End the drawing; the last state stays visible."""
         self._bar.close()
+        if self._bar.disable and self._last:
+            print(f"symsvm: {self._last}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def shown(callback: Callback | None, tol: float, verbose: bool | int) -> Iterator[Callback | None]:
+    """Yield a callback that also shows a bar, if `verbose`; else the callback itself.
+
+    Parameters
+    ----------
+    callback : callable or None
+        A function of an `Info`.
+    tol : float
+        The end of the bar.
+    verbose : bool or int
+        Whether to show one.
+
+    Yields
+    ------
+    callable or None
+        The function for the run.
+    """
+    if not verbose:
+        yield callback
+        return
+    bar = ProgressBar(tol)
+
+    def report(info: Info) -> object:
+        bar.show(info)
+        return callback is not None and callback(info)
+
+    try:
+        yield report
+    finally:
+        bar.close()

@@ -11,6 +11,8 @@ from extended import EPS
 from fitted import problems
 from promise import demand
 
+from symsvm._lib.dense import as_dense
+
 __all__ = ["agree", "raw_values"]
 
 
@@ -76,7 +78,7 @@ def _allowed(case, data, model, judged):
     allowed = reach * (sizes[0][:, None] + sizes[1].max()) + 2 * rounding + violation
     if case.family == "NuSVC":
         allowed = allowed * _margins(model, data)
-    coef = np.abs(model.coef_ if case.is_linear else model.dual_coef_).sum()
+    coef = np.abs(model.coef_ if case.is_linear else as_dense(model.dual_coef_)).sum()
     return np.asarray(allowed + 64 * EPS * (np.abs(model.intercept_).max() + coef * sizes[0][:, None] ** 2), "float64")
 
 

@@ -7,6 +7,8 @@ import extended
 import numpy as np
 from extended import Dual, LinearPrimal, as_long
 
+from symsvm._lib.dense import as_dense
+
 __all__ = ["Problem", "decision", "is_definite", "problems"]
 
 
@@ -80,8 +82,8 @@ def _classifier_problems(case, data, model):
     place = np.full(len(data.dense), -1)
     place[used] = np.arange(len(used))
     k = len(names)
-    full = np.zeros((len(model.dual_coef_), len(used)))
-    full[:, place[model.support_]] = model.dual_coef_
+    full = np.zeros((model.dual_coef_.shape[0], len(used)))
+    full[:, place[model.support_]] = as_dense(model.dual_coef_)
     has_pairs = k > 2 and case.machine not in ("SVC ovr", "NuSVC ovr")
     if has_pairs:
         tasks = [(a, b) for a, b in itertools.combinations(range(k), 2)]
@@ -130,7 +132,7 @@ def _single_problem(case, data, model):
     place = np.full(len(data.dense), -1)
     place[used] = np.arange(n)
     beta = np.zeros(n)
-    beta[place[model.support_]] = model.dual_coef_[0]
+    beta[place[model.support_]] = as_dense(model.dual_coef_)[0]
     (certificate,) = _certificates(model)
     if case.family == "OneClassSVM":
         total = as_long(model.nu) * as_long(weight).sum()
@@ -204,7 +206,7 @@ def decision(case, data, model):
         size = np.abs(K)
     else:
         K, size = extended.kernel(model.kernel_, data.dense_Z, data.dense[model.support_])
-    coef, b = as_long(model.dual_coef_[0]), as_long(model.intercept_[0])
+    coef, b = as_long(as_dense(model.dual_coef_)[0]), as_long(model.intercept_[0])
     values = K @ coef + b
     total = np.abs(K) @ np.abs(coef) + abs(b)
     return values, extended.EPS * (size @ np.abs(coef) + (len(coef) + 4) * total), total

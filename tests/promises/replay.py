@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from symsvm._lib.dense import as_dense
+
 __all__ = ["as_json", "digest", "replayed"]
 
 
@@ -28,7 +30,8 @@ def digest(case):
 def digest_of(model, values):
     """A hash of a fitted model and its values."""
     certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
-    parts = [getattr(model, name) for name in ("dual_coef_", "coef_", "support_") if name in vars(model)]
+    names = ("dual_coef_", "support_") if hasattr(model, "support_") else ("coef_",)
+    parts = [as_dense(getattr(model, name)) for name in names]
     parts += [model.intercept_, values, [(c.W, c.violation) for c in certificates]]
     hashed = hashlib.sha256()
     for part in parts:

@@ -6,6 +6,7 @@ public names; the comparison and the command line use this package.
 """
 
 from symsvm.inspection.plot.classification_curves import PrecisionRecallDisplay, RocDisplay, precision_recall, roc
+from symsvm.inspection.plot.contribution_bars import ContributionsDisplay, contributions
 from symsvm.inspection.plot.convergence_curves import ConvergenceDisplay, convergence
 from symsvm.inspection.plot.decision_boundary import DecisionBoundaryDisplay, decision_boundary
 from symsvm.inspection.plot.gradient_path import SearchPathDisplay, WidthsDisplay, search_path, widths
@@ -15,6 +16,7 @@ from symsvm.inspection.plot.search_surface import SurfaceDisplay, surface
 from symsvm.inspection.plot.support_vectors import SupportVectorsDisplay, support_vectors
 
 __all__ = [
+    "ContributionsDisplay",
     "ConvergenceDisplay",
     "DecisionBoundaryDisplay",
     "GramDisplay",
@@ -25,6 +27,7 @@ __all__ = [
     "SurfaceDisplay",
     "TubeDisplay",
     "WidthsDisplay",
+    "contributions",
     "convergence",
     "decision_boundary",
     "gram",

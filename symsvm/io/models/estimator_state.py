@@ -14,6 +14,7 @@ import scipy.sparse as sparse
 from sklearn.isotonic import IsotonicRegression
 
 from symsvm import estimators
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, count, number
 from symsvm.compiler.functions import resolve_mode
 from symsvm.estimators.calibration import Calibration
@@ -72,9 +73,11 @@ def write_estimator_state(model: Any) -> dict[str, Any]:
     """The fitted attributes, solutions, calibration and streams of an estimator, as a dict of values."""
     names = [name for name in fitted_attributes(model) if hasattr(model, name)]
     state: dict[str, Any] = {"fitted": {_KEYS.get(name, name): getattr(model, name) for name in names}}
+    for name in {"dual_coef_", "coef_"} & state["fitted"].keys():
+        state["fitted"][name] = as_dense(state["fitted"][name])
     with_dual = getattr(model, "warm_start", False)  # the next fit starts at the dual vectors
     state["solutions"] = [_solution_state(solution, with_dual) for solution in model.solutions_]
-    if getattr(model, "calibration", None) is not None:
+    if hasattr(model, "calibration_") and model.calibration_method is not None:
         state["calibration"] = calibration_arrays(model.calibration_)
     if hasattr(model, "streams_"):
         state["streams"] = [_stream_state(stream) for stream in model.streams_]
@@ -91,8 +94,10 @@ def read_estimator_state(model: Any, state: dict[str, Any]) -> None:
     check_parameters(model)
     check_fitted(model)
     model.solutions_ = solutions_from_states(model, state["solutions"])
-    if getattr(model, "calibration", None) is not None:
-        model.calibration_ = calibration_from_arrays(model.calibration, state["calibration"], len(model.classes_))
+    if getattr(model, "calibration_method", None) is not None:
+        model.calibration_ = calibration_from_arrays(
+            model.calibration_method, state["calibration"], len(model.classes_)
+        )
     if "streams" in state:
         if len(state["streams"]) != len(model.coef_):
             raise ValueError("there must be a stream for each row of coef_")
@@ -134,7 +139,7 @@ def _require(condition: object, message: str) -> None:
 
 def _check_array(model: Any, name: str, shape: tuple[int, ...] | None = None, kind: str = "f") -> None:
     """Check an attribute: a finite array of a kind of numbers, of this shape, or of one dimension if none is given."""
-    value = getattr(model, name)
+    value = as_dense(getattr(model, name))
     _require(isinstance(value, np.ndarray) and value.dtype.kind == kind, f"{name} must be an array of type {kind!r}")
     wanted = shape if shape is not None else (len(value) if value.ndim else 0,)
     _require(value.shape == wanted, f"{name} must have the shape {wanted}, got {value.shape}")
@@ -164,6 +169,9 @@ def _check_kernel_machine(model: Any, d: int, k: int) -> None:
     p = _count_problems(model, k)
     rows = p if k <= 2 or model.multi_class == "ovr" else k - 1
     _check_array(model, "support_", (s,), "i")
+    _require(
+        np.shape(model.support_vectors_) in ((s, d), (0, 0)), f"support_vectors_ must be {s} points of {d} features"
+    )
     _check_array(model, "dual_coef_", (rows, s))
     _check_array(model, "intercept_", (p,))
     _check_array(model, "n_support_", (k,), "i")

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.atomic_write import atomic_write
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import count
 from symsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from symsvm.io.file_errors import ModelFileError
@@ -66,7 +67,7 @@ def write_libsvm_model(model: Any, path: Path) -> None:
     if hasattr(model, "classes_"):
         _write_classes(model, text, path)
     else:
-        text.rho, text.coef = [-float(model.intercept_[0])], model.dual_coef_.T
+        text.rho, text.coef = [-float(model.intercept_[0])], as_dense(model.dual_coef_).T
     with atomic_write(path) as file:
         write_model_text(text, file)
 
@@ -127,10 +128,10 @@ def _write_classes(model: Any, text: LibsvmModelText, path: Path) -> None:
     text.nr_sv = model.n_support_.tolist()[::-1]
     order = np.concatenate(np.split(np.arange(text.total_sv), np.cumsum(model.n_support_)[:-1])[::-1])
     sign = 1.0 if k == 2 else -1.0  # of two classes f > 0 is the second one, which is the first one in the file
-    text.coef, text.vectors = sign * model.dual_coef_.T[order, ::-1], text.vectors[order]
+    text.coef, text.vectors = sign * as_dense(model.dual_coef_).T[order, ::-1], text.vectors[order]
     text.rho = [-sign * float(b) for b in model.intercept_[::-1]]
-    if model.calibration is not None:
-        if model.calibration != "sigmoid" or k > 2:
+    if model.calibration_method is not None:
+        if model.calibration_method != "sigmoid" or k > 2:
             raise ModelFileError(
                 path,
                 "a LIBSVM file holds the sigmoid of two classes only: fit without calibration, or use .symsvm.",

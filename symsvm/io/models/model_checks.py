@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import number, switch
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def check_answers(model: Any) -> None:
     coef = model.decision_coef_
     # `dual_coef_` has the same numbers in another layout.
     largest = float(np.abs(coef).max(initial=0.0))
-    _require((np.abs(model.dual_coef_) <= largest).all(), "dual_coef_ is too large for decision values")
+    _require((np.abs(as_dense(model.dual_coef_)) <= largest).all(), "dual_coef_ is too large for decision values")
     V = model.support_vectors_
     if model.kernel_ is None or not len(model.support_) or 2 * _POINTS * V.shape[1] > _MOST:
         _require(largest <= _LARGEST, "dual_coef_ is too large for decision values")

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from symsvm import __version__
 from symsvm._lib.atomic_write import atomic_write
+from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice
 from symsvm.compiler.ops.squared_distances import centre
 from symsvm.io.data import Scaling
@@ -100,7 +101,7 @@ def _scale(graph: OnnxGraph, x: str, scaling: Any) -> str:
 def _decision_values(graph: OnnxGraph, x: str, model: Any) -> str:
     """The decision values, (n, problems)."""
     if not hasattr(model, "support_"):
-        return graph.add("Add", graph.add("MatMul", x, np.atleast_2d(model.coef_).T), model.intercept_)
+        return graph.add("Add", graph.add("MatMul", x, np.atleast_2d(as_dense(model.coef_)).T), model.intercept_)
     if callable(model.kernel) and model.kernel_ is None:
         raise ModelFileError(graph.path, "a kernel that is a Python function cannot be exported: use a symsvm kernel.")
     coef, b = model.decision_coef_, model.intercept_
@@ -130,7 +131,7 @@ def _svm_operators(graph: OnnxGraph, x: str, model: Any, V: Array, coef: Array) 
             "SVMClassifier",
             x,
             classlabels_ints=list(range(k)),
-            coefficients=model.dual_coef_.ravel().tolist(),
+            coefficients=as_dense(model.dual_coef_).ravel().tolist(),
             rho=model.intercept_.tolist(),
             support_vectors=V.ravel().tolist(),
             vectors_per_class=model.n_support_.tolist(),
@@ -153,13 +154,16 @@ def _add_class_outputs(graph: OnnxGraph, model: Any, values: str) -> None:
     pairs = k > 2 and model.multi_class in ("ovo", "dag")
     scores = graph.add("Squeeze", values, np.array([1])) if k == 2 else graph.votes(values, k) if pairs else values
     probabilities = None
-    if model.calibration is not None:
+    if model.calibration_method is not None:
         probabilities = _probabilities(graph, model, values if k == 2 else scores)
+    if model.calibration is not None:
         index = graph.add("ArgMax", probabilities, axis=1, keepdims=0)
     elif k == 2:
         index = graph.add("Cast", graph.add("Greater", scores, 0.0), to=TensorProto.INT64)
     elif model.multi_class == "dag":
         index = graph.decision_dag(values, k)
+    elif getattr(model, "counts_votes", False):
+        index = graph.majority(values, k)
     else:
         index = graph.add("ArgMax", scores, axis=1, keepdims=0)
     classes, kind = _label_constant(graph, model.classes_)
@@ -186,7 +190,7 @@ def _label_constant(graph: OnnxGraph, classes: Array) -> tuple[str, int]:
 def _probabilities(graph: OnnxGraph, model: Any, scores: str) -> str:
     """The calibrated scores (n, k), or (n, 1) for two classes, divided by their sum."""
     k, arrays = len(model.classes_), calibration_arrays(model.calibration_)
-    if model.calibration == "sigmoid":
+    if model.calibration_method == "sigmoid":
         A, B = np.hstack(arrays)
         p = graph.add(
             "Div", 1.0, graph.add("Add", graph.add("Exp", graph.add("Add", graph.add("Mul", scores, A), B)), 1.0)
@@ -328,6 +332,16 @@ class OnnxGraph:
         sums = self.add("MatMul", values, first - second)
         size = self.add("Mul", self.add("Add", self.add("Abs", sums), 1.0), 3.0)
         return self.add("Add", count, self.add("Div", sums, size))
+
+    def majority(self, values: str, k: int) -> str:
+        """As `symsvm.estimators.multiclass.majority`: the class with the most votes, the first of several."""
+        first, second = np.zeros((k * (k - 1) // 2, k)), np.zeros((k * (k - 1) // 2, k))
+        for column, (a, b) in enumerate(itertools.combinations(range(k), 2)):
+            first[column, a] = second[column, b] = 1.0
+        wins = self.add("Cast", self.add("Greater", values, 0.0), to=self.float_kind)
+        losses = self.add("Sub", 1.0, wins)
+        count = self.add("Add", self.add("MatMul", wins, first), self.add("MatMul", losses, second))
+        return self.add("ArgMax", count, axis=1, keepdims=0)
 
     def _is_nonnegative(self, values: str) -> str:
         return self.add("Cast", self.add("GreaterOrEqual", values, 0.0), to=self.float_kind)
