@@ -112,36 +112,17 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
 }
 
 # What symsvm.serve uses of `HttpToolsProtocol`: methods that it extends, attributes of a connection and of its cycle.
+# fmt: off
 UVICORN_METHODS = (
-    "connection_made",
-    "connection_lost",
-    "eof_received",
-    "shutdown",
-    "data_received",
-    "send_400_response",
-    "on_message_begin",
-    "on_url",
-    "on_header",
-    "on_headers_complete",
-    "on_body",
-    "on_message_complete",
-    "on_response_complete",
-    "pause_writing",
-    "resume_writing",
-    "timeout_keep_alive_handler",
+    "connection_made", "connection_lost", "eof_received", "shutdown", "data_received", "send_400_response",
+    "on_message_begin", "on_url", "on_header", "on_headers_complete", "on_body", "on_message_complete",
+    "on_response_complete", "pause_writing", "resume_writing", "timeout_keep_alive_handler",
 )
 UVICORN_CONNECTION = (
-    "app",
-    "connections",
-    "cycle",
-    "flow",
-    "headers",
-    "loop",
-    "parser",
-    "pipeline",
-    "timeout_keep_alive_task",
+    "app", "connections", "cycle", "flow", "headers", "loop", "parser", "pipeline", "timeout_keep_alive_task",
     "transport",
 )
+# fmt: on
 UVICORN_CYCLE = ("disconnected", "keep_alive", "response_complete", "response_started")
 
 
