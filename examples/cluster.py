@@ -2,8 +2,8 @@
 
     python examples/cluster.py [--points 20000] [--workers 2]
 
-A `distributed.LocalCluster` stands for a cluster: on a real one only its address differs. The points are a `dask.array` whose
-blocks live with the workers; one of them is killed in the third round, and the result has the bits of one process.
+A `distributed.LocalCluster` stands for a cluster: on a real one only its address differs. The points are a `dask.array`
+whose blocks live with the workers; one of them is killed in the third round, and no bit of the result changes.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main():
         traffic = model.traffic_
         print(f"{args.workers} workers: {time.perf_counter() - began:.2f} s, {int(model.n_iter_[0])} rounds")
         print(
-            f"{traffic['calls']} calls, {traffic['sent'] / 1e6:.1f} MB sent, {traffic['received'] / 1e6:.1f} MB received"
+            f"{traffic['calls']} calls, {traffic['sent'] / 1e6:.1f} MB sent, {traffic['received'] / 1e6:.1f} received"
         )
         print(f"parts that were lost and loaded again: {traffic['lost']}")
         print(f"certificate: {model.certificate_.status}, violation {model.certificate_.violation:.1e}")

@@ -14,10 +14,24 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from symsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
-from symsvm.distributed import ClusterError, DaskEngine, Part, ProcessEngine, Team, WorkerLostError, dask_engine, spread
+from symsvm.distributed import (
+    ClusterError,
+    DaskEngine,
+    Part,
+    ProcessEngine,
+    RayEngine,
+    Team,
+    WorkerLostError,
+    dask_engine,
+    spread,
+)
 from symsvm.distributed import team as team_module
 from symsvm.distributed.host import software
+from symsvm.distributed.spread_matrix import SpreadKernelMatrix
+from symsvm.distributed.spread_points import SpreadPoints
+from symsvm.evaluation import LocalKernelMatrix
 from symsvm.io.data.libsvm_data import write_libsvm
+from symsvm.kernels import RBF, Laplacian, Linear
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -201,6 +215,28 @@ def one_process():
     return SVC().fit(X, Y)
 
 
+@pytest.mark.parametrize("data", [X, S], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", [RBF(2.0) + 0.1 * Linear(), Laplacian(gamma=0.1)], ids=["sum", "laplacian"])
+def test_a_spread_matrix_has_the_bits_of_a_local_one(pool, kernel, data):
+    collection = spread(data, pool, rows=500)
+    points = SpreadPoints(collection.connect, collection.blocks)
+    local, apart = LocalKernelMatrix(kernel, data), SpreadKernelMatrix(kernel, points)
+    rng = np.random.default_rng(0)
+    rows, columns, q = rng.permutation(M)[:300], rng.permutation(M)[:400], rng.normal(size=400)
+    for dtype in ("float32", "float64"):
+        blocks = np.empty((2, 300, 410), dtype)
+        for matrix, block in zip((local, apart), blocks, strict=True):
+            matrix.block(rows, columns, block)
+        np.testing.assert_array_equal(*blocks[:, :, :400])
+        for some in (rows, None):
+            totals = np.ones((2, M if some is None else 300))
+            for matrix, total in zip((local, apart), totals, strict=True):
+                matrix.product(q, some, columns, total, exact=dtype == "float64")
+            np.testing.assert_array_equal(*totals)
+    np.testing.assert_array_equal(local.diagonal(rows), apart.diagonal(rows))
+    points.close()
+
+
 def test_pairs_of_classes_agree_with_one_process(pool):
     y = Y + 2 * (X[:, 3] > 0)
     alone, model = SVC().fit(X, y), SVC().fit(spread(X, pool), y)
@@ -215,6 +251,21 @@ def test_pairs_of_classes_agree_with_one_process(pool):
 
 def test_few_points_are_solved_by_the_caller(pool):
     assert_same_bits(SVC().fit(X[:300], Y[:300]), SVC().fit(spread(X[:300], pool), Y[:300]))
+
+
+def test_ray_gives_the_same_bits_and_replaces_a_worker():
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'symsvm[ray]'")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        with RayEngine(2) as engine:
+            model = SVC()
+            with model.watching(kill_in(3, lambda: ray.kill(next(iter(engine.actors)).handle))):
+                model.fit(spread(X, engine), Y)
+            assert_same_bits(one_process(), model)
+            assert model.traffic_["lost"] == 1
+            assert not engine.actors
+    finally:
+        ray.shutdown()
 
 
 # ---- faults in a fit

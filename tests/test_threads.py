@@ -9,7 +9,7 @@ import time
 import pytest
 
 from symsvm._lib import threads
-from symsvm._lib.threads import SharedCores, core_count, in_parts, single_core, waiting
+from symsvm._lib.threads import SharedCores, core_count, in_parts, side_by_side, single_core, waiting
 
 
 @pytest.fixture(autouse=True)
@@ -134,3 +134,43 @@ def test_the_caller_runs_all_parts_where_no_thread_can_be_started(monkeypatch):
     monkeypatch.setattr(threads, "_POOL", threads._Pool())
     monkeypatch.setattr(threading.Thread, "start", fail)
     assert {part[2] for part in parts_of(100)} == {threading.current_thread()}
+
+
+def test_calls_side_by_side_run_once_each_and_at_a_time():
+    together, found = threading.Barrier(3), []
+
+    def call(k):
+        together.wait(60)
+        found.append(k)
+
+    side_by_side(call, 3)
+    assert sorted(found) == [0, 1, 2]
+    side_by_side(found.append, 0)
+    assert len(found) == 3
+
+
+def test_a_loop_inside_a_call_uses_the_cores_that_no_other_call_does():
+    counts, together = [], threading.Barrier(3)
+
+    def call(k):
+        together.wait(60)
+        counts.append(core_count())
+        together.wait(60)
+
+    side_by_side(call, 3)
+    assert counts == [1, 1, 1]
+    side_by_side(lambda k: counts.append(core_count()), 1)
+    assert counts[3:] == [3]
+
+
+def test_an_error_of_a_call_ends_those_that_have_not_begun():
+    ran = []
+
+    def call(k):
+        ran.append(k)
+        if k == 1:
+            raise ValueError("the second")
+
+    with single_core(), pytest.raises(ValueError, match="the second"):
+        side_by_side(call, 10)
+    assert ran == [0, 1]

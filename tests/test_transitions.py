@@ -264,3 +264,23 @@ def test_the_numbers_change_the_way_and_not_the_result():
         assert result.stopped == "tol"
         values.append(qp.value(result.Kz, result.z))
     assert np.ptp(values) < 1e-7 * abs(values[0])
+
+
+def test_wide_points_stay_one_working_set():
+    """The matrix between all variables is computed once; no product with it is asked for afterwards."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.normal(size=2700) > 0, 1.0, -1.0)
+    X = rng.normal(size=(2700, 400)) + 2.0 * y[:, None] * (np.arange(400) == 0)
+    matrix = LocalKernelMatrix(RBF(20.0), X)
+    state = State(QuadraticProgram.c_svc(y, 1.0), matrix, None, 0, None, DEFAULTS, None)
+    assert not state.is_whole
+    state.measure()
+    state.solve_working_set(1e-3)
+    assert state.is_whole
+    before = matrix.entries
+    for _ in range(3):
+        state.measure()
+        state.solve_working_set(1e-3)
+    assert matrix.entries == before
+    state.measure()
+    assert max(state.violation, state.gradient_error()) < 1e-3

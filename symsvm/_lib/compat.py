@@ -43,6 +43,7 @@ __all__ = [
     "jax_function",
     "jax_mode",
     "listen_to_numba",
+    "new_array",
     "numba_compiler_lock",
     "numba_mode",
     "numba_njit",
@@ -102,6 +103,7 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "raise_with_shape_context": PrivateName(
         "numba", "numba.np.arrayobj", "0.65.1 and 0.68.0", "compile assignments to slices in a part of the time"
     ),
+    "populate_array": PrivateName("numba", "numba.np.arrayobj", "0.65.1 and 0.68.0", "begin arrays with a cache line"),
     "JAXLinker": _pytensor("link.jax.linker", "keep the type of sums in float32 on JAX"),
     "jax_funcify": _pytensor("link.jax.dispatch.basic", "run its Ops on JAX"),
     "indices_from_subtensor": _pytensor("tensor.subtensor", "read x[i:j] in a graph"),
@@ -416,6 +418,19 @@ def own_jax_linker() -> Any:
                 return super().fgraph_convert(fgraph, *args, **kwargs)
 
     return OwnJAXLinker
+
+
+def new_array(context: Any, builder: Any, kind: Any, shape: list[Any], align: int) -> Any:
+    """Return the value of an array without entries in compiled code, which begins at a multiple of `align` bytes."""
+    array = context.make_array(kind)(context, builder)
+    itemsize = shape[0].type(kind.dtype.bitwidth // 8)
+    strides = [itemsize]
+    for n in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], n))
+    memory = context.nrt.meminfo_alloc_aligned(builder, size=builder.mul(shape[0], strides[0]), align=align)
+    data = builder.bitcast(context.nrt.meminfo_data(builder, memory), array.data.type)
+    find_private("populate_array")(array, data, shape, strides, itemsize, memory)
+    return array._getvalue()
 
 
 # PyTensor's graphs

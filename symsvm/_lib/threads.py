@@ -25,7 +25,7 @@ from symsvm._lib.forks import call_after_fork, fork_safe_lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["SharedCores", "core_count", "in_parts", "single_core", "waiting"]
+__all__ = ["SharedCores", "core_count", "in_parts", "side_by_side", "single_core", "waiting"]
 
 # Parts for each core: a core that another program uses too gets fewer of them.
 _PARTS = 4
@@ -129,6 +129,38 @@ def in_parts(work: Callable[[int, int], object], n: int) -> None:
     count = min(n, _PARTS * cores)
     loop = _Loop(work, [(n * k // count, n * (k + 1) // count) for k in range(count)])
     _POOL.offer(loop, cores - 1)
+    loop.finish()
+
+
+def side_by_side(work: Callable[[int], object], n: int) -> None:
+    """Call `work(k)` for each k of `range(n)`, in this order, several of them at a time on the cores there are.
+
+    The calling thread runs some of them, and returns when all have ended; what one raises ends the others that have not
+    begun. Loops inside a call use the cores that no other call does.
+
+    Parameters
+    ----------
+    work : callable
+        A function of an index that any thread may call.
+    n : int
+        The number of calls.
+
+    Examples
+    --------
+    >>> found = []
+    >>> side_by_side(found.append, 3)
+    >>> sorted(found)
+    [0, 1, 2]
+    """
+    shared = SharedCores(core_count())
+
+    def call(k, _):
+        with shared.use():
+            work(k)
+
+    loop = _Loop(call, [(k, k + 1) for k in range(n)])
+    if n > 1 and core_count() > 1:
+        _POOL.offer(loop, min(core_count(), n) - 1)
     loop.finish()
 
 

@@ -28,17 +28,20 @@ class RayEngine:
         The number of workers.
     threads : int
         The cores of each.
-    silence : float
-        Seconds without an answer to a question after which a worker counts as lost.
+
+    Attributes
+    ----------
+    actors : set
+        The actors that are there.
     """
 
-    def __init__(self, count: int, *, threads: int = 1, silence: float = 30.0) -> None:
-        self._ray = import_extra("ray", "RayEngine")
-        if not self._ray.is_initialized():
+    def __init__(self, count: int, *, threads: int = 1) -> None:
+        self.ray = import_extra("ray", "RayEngine")
+        if not self.ray.is_initialized():
             raise RuntimeError("RayEngine: Ray is not connected; call ray.init() first.")
-        self.count, self.threads, self.silence = count, threads, silence
-        self._remote = self._ray.remote(Host)
-        self._actors: set[Any] = set()
+        self.count, self.threads = count, threads
+        self._remote = self.ray.remote(Host)
+        self.actors: set[Any] = set()
 
     def workers(self) -> dict[str, int]:
         """Return the workers and the threads of each; Ray starts a lost one again.
@@ -71,8 +74,8 @@ class RayEngine:
         options = {"num_cpus": self.threads, "max_restarts": 0, "max_concurrency": 1}
         handle = self._remote.options(**options).remote(token, self.threads, factory, args)
         actor = _RayActor(self, handle, worker, token)
-        self._actors.add(actor)
-        return _RayReply(self._ray, handle.ready.remote(), self._actors, actor)
+        self.actors.add(actor)
+        return _RayReply(self.ray, handle.ready.remote(), actor)
 
     def forget(self, actor: Any) -> None:
         """End an actor.
@@ -82,13 +85,13 @@ class RayEngine:
         actor : object
             The actor.
         """
-        self._actors.discard(actor)
+        self.actors.discard(actor)
         with contextlib.suppress(Exception):
-            self._ray.kill(actor.handle)
+            self.ray.kill(actor.handle)
 
     def close(self) -> None:
         """End all actors; the cluster stays."""
-        for actor in list(self._actors):
+        for actor in list(self.actors):
             actor.discard()
 
     def __enter__(self) -> RayEngine:
@@ -106,11 +109,11 @@ class _RayActor:
 
     def call(self, method, *args):
         """Begin a call of a method."""
-        return _RayReply(self._engine._ray, self.handle.call.remote(self._token, method, args))
+        return _RayReply(self._engine.ray, self.handle.call.remote(self._token, method, args))
 
     def ready(self):
         """Ask what the worker computes with."""
-        return _RayReply(self._engine._ray, self.handle.ready.remote())
+        return _RayReply(self._engine.ray, self.handle.ready.remote())
 
     def discard(self):
         """End the actor."""
@@ -120,7 +123,7 @@ class _RayActor:
 class _RayReply:
     """The reply to a call; of a birth, the actor."""
 
-    def __init__(self, ray, reference, actors=None, actor=None):
+    def __init__(self, ray, reference, actor=None):
         self._ray, self._reference, self._actor = ray, reference, actor
 
     def result(self):

@@ -97,10 +97,10 @@ class MappedRows:
         Returns
         -------
         array
-            A map of them, which takes no memory.
+            A map of them, which takes no memory; what is written to it would not reach the file.
         """
         order: Any = self.order
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape, order)[self.start : self.stop]
+        return np.memmap(self.path, self.dtype, "c", self.offset, self.shape, order)[self.start : self.stop]
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def spread(X: Any, engine: Engine, *, rows: int | None = None) -> Spread:
     engine : Engine
         The workers.
     rows : int, optional
-        The rows of a block; by default there are a few blocks for each worker.
+        The rows of a block; by default there are a few blocks for each worker, one of a memory-mapped array.
 
     Returns
     -------
@@ -230,9 +230,11 @@ def _of_array(X: Any, engine: Engine, rows: int | None, count: int) -> Spread:
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got the shape {X.shape}.")
     m = X.shape[0]
+    is_mapped = isinstance(X, np.memmap) and X.filename is not None and _is_whole(X)
+    if is_mapped:  # one block for each worker, which is not copied
+        count = max(1, len(engine.workers()))
     step = -(-m // count) if rows is None else rows
     cuts = range(0, m, max(1, step))
-    is_mapped = isinstance(X, np.memmap) and X.filename is not None and _is_whole(X)
     if is_mapped:
         order = "C" if X.flags.c_contiguous else "F"
         given: Any = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order

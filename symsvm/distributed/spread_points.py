@@ -12,6 +12,7 @@ from scipy import sparse
 from symsvm.distributed.engine import ClusterError
 from symsvm.distributed.team import Part, Team
 from symsvm.distributed.worker_rows import Rows, stack
+from symsvm.evaluation.thin_points import is_thin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from symsvm.distributed.engine import Engine
 
 __all__ = ["Block", "PointStore", "SpreadPoints"]
-
-# Features from which on sparse loops may pay, and the part of them that may be other than 0: those of one process.
-_SPARSE_FEATURES, _SPARSE_DENSITY = 64, 0.25
 
 
 class Block(NamedTuple):
@@ -257,8 +255,7 @@ class SpreadPoints:
     @property
     def as_sparse(self) -> bool:
         """Whether kernels take the points as CSR: where most features of dense ones are 0, as in one process."""
-        m, d = self.shape
-        return self.is_sparse or (d >= _SPARSE_FEATURES and self.entries <= _SPARSE_DENSITY * m * d)
+        return self.is_sparse or is_thin(self.shape, self.entries)
 
     @property
     def width(self) -> float:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["BlockSummary", "Rows", "row_squares", "row_sums", "stack"]
 
 
+# Rows of which differences are in memory at a time.
+_ROWS = 2**16
+
+
 class BlockSummary(NamedTuple):
     """What a block of points is.
 
@@ -175,7 +179,8 @@ class Rows:
         array
             The sums.
         """
-        return row_squares(self._X, mean)
+        cuts = range(0, max(1, self._X.shape[0]), _ROWS)
+        return np.concatenate([row_squares(self._X[i : i + _ROWS], mean) for i in cuts])
 
     def call(self, method: str, estimator: Any) -> Any:
         """Call a method of a fitted estimator for the points.

@@ -6,18 +6,17 @@ import contextlib
 import dataclasses
 import functools
 import numbers
-import warnings
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from symsvm._lib.transactions import all_or_nothing
 from symsvm._lib.validation import refuse_masked
 from symsvm.estimators.parameter_checks import check_parameters
+from symsvm.solvers.convergence import held_warnings, warn_convergence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,6 +59,8 @@ class FitMonitor:
     is_solving : bool
         Whether a solver is running. A KeyboardInterrupt raised by a signal handler then ends the fit with a feasible
         model; at any other time it propagates out of `fit`.
+    is_shared : bool
+        Whether several threads solve problems of one fit at once, which an interrupt of one of them ends.
     """
 
     def __init__(self, callback: Callable[[Info], object] | None = None) -> None:
@@ -68,7 +69,11 @@ class FitMonitor:
 
     def begin(self) -> None:
         """Reset the state at the start of a fit."""
-        self.problem, self.is_solving, self._stopped_by = -1, False, None
+        self.problem, self.is_solving, self.is_shared, self._stopped_by = -1, False, False, None
+
+    def share(self) -> None:
+        """Let several threads solve problems of this fit at once."""
+        self.is_shared = True
 
     @property
     def is_watched(self) -> bool:
@@ -82,16 +87,19 @@ class FitMonitor:
         first of them warns.
         """
         self.problem += 1
-        with warnings.catch_warnings() if self._stopped_by is not None else contextlib.nullcontext():
-            if self._stopped_by is not None:
-                warnings.simplefilter("ignore", ConvergenceWarning)
+        before = self._stopped_by
+        with held_warnings() as texts:
             solution = self._solve(solve, takes_callback)
+        # Where several threads solve, the interrupt of one has stopped the others.
+        if before is None and (self.is_watched or self._stopped_by is None):
+            for text in texts:
+                warn_convergence(text)
         if solution.stopped == "interrupt":
             self._stopped_by = "interrupt"
         return solution
 
     def _solve(self, solve, takes_callback):
-        reports = takes_callback and (self.is_watched or self._stopped_by is not None)
+        reports = takes_callback and (self.is_watched or self.is_shared or self._stopped_by is not None)
         try:
             self.is_solving = True
             return solve(**{"callback": self._report} if reports else {})
@@ -110,10 +118,9 @@ class FitMonitor:
         """Pass one iteration to the callback; return whether to stop."""
         if self._stopped_by == "interrupt":
             raise KeyboardInterrupt  # every solver stops at it
-        if self._stopped_by is None:
-            assert self._callback is not None  # `_solve` passes this function on only then
-            if self._callback(dataclasses.replace(info, problem=self.problem)):
-                self._stopped_by = "callback"
+        watches = self._stopped_by is None and self._callback is not None
+        if watches and self._callback(dataclasses.replace(info, problem=self.problem)):
+            self._stopped_by = "callback"
         return self._stopped_by is not None
 
 

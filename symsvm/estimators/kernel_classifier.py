@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from symsvm.estimators.base import changes_model
 from symsvm.estimators.calibration import CalibratedClassifier
 from symsvm.estimators.kernel_estimator import KernelEstimator
+from symsvm.estimators.kernel_source import KernelSource
 from symsvm.estimators.multiclass import votes
 from symsvm.estimators.spread_source import fits_collections, maps_collections, score_collection
 from symsvm.solvers.decomposition.one_vs_one import solve_pairs
@@ -114,12 +115,22 @@ class KernelClassifier(CalibratedClassifier, ClassifierMixin, KernelEstimator):
         def program(signs, rows):
             return self._program(signs, weights[order[rows]])
 
-        for _, _, rows, solution in solve_pairs(matrix, labels[order], program, self._solve):
+        begin_threads = self._monitor.share if self._solves_at_once else None
+        for _, _, rows, solution in solve_pairs(
+            matrix, labels[order], program, self._solve, begin_threads=begin_threads
+        ):
             z, intercept = self._decision_terms(solution)
             coef[order[rows], len(solutions)] = z
             intercepts.append(intercept)
             solutions.append(solution)
         return coef, np.array(intercepts), solutions
+
+    @property
+    def _solves_at_once(self):
+        """Whether several pairs may be solved at a time: nobody watches, and compiled loops do the work."""
+        is_watched = self._monitor.is_watched or self.verbose or self.time_limit is not None
+        is_local = type(self._source) is KernelSource and self.mode is None and not callable(self.kernel)
+        return not is_watched and is_local and isinstance(self.solver, str) and self.solver in ("auto", "decomposition")
 
     def _fit_rest(self, X, labels, weights):
         """Solve a problem for each class against the rest, over the same points; for two classes the second's only."""

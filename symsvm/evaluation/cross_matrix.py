@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +24,8 @@ __all__ = ["GivenCrossMatrix", "GraphCrossMatrix", "NumpyCrossMatrix", "RowwiseC
 
 # Entries of the largest array inside a tile of a compiled graph, (rows, n, d) for a kernel that subtracts points.
 _TILE = 2**19
+# Features from which products take less time than differences.
+_LONG = 192
 # Rows of a tile of predictions.
 _ROWS = 64
 
@@ -119,8 +122,10 @@ class TiledCrossMatrix:
     def _chosen(self, index: ArrayLike | None, axis: int) -> Array:
         if index is None:
             return np.arange(self.shape[axis])
-        chosen = np.require(index, dtype="int64", requirements=["C", "W"])
-        if chosen.size and not 0 <= chosen.min() <= chosen.max() < self.shape[axis]:
+        chosen: Any = index
+        if type(chosen) is not np.ndarray or chosen.dtype != np.int64 or not chosen.flags.carray:
+            chosen = np.require(index, dtype="int64", requirements=["C", "W"])
+        if chosen.size and chosen.view("uint64").max() >= self.shape[axis]:  # a negative number is a large one there
             least, most = chosen.min(), chosen.max()
             raise IndexError(f"indices must be from 0 to {self.shape[axis] - 1}, got {least} to {most}.")
         return chosen
@@ -128,15 +133,30 @@ class TiledCrossMatrix:
     def _run(self, want: Literal["block", "matvec"], rows: Array, columns: Array, q: Array, out: Array) -> None:
         from symsvm.compiler.ops.tile_loops import compile_tiles  # Numba is loaded when it is first needed
 
-        if "tiles" not in self.loops:
+        key = "tiles", self._multiplied
+        if key not in self.loops:
             form = self.form
             counts = len(form.rows), len(form.columns), len(form.numbers)
             hs = [channel.h for channel in form.channels]
-            self.loops["tiles"] = compile_tiles(form.epilogue, hs, *counts, self.storage)
+            self.loops[key] = compile_tiles(form.epilogue, hs, *counts, self.storage, multiplied=self._multiplied)
         if want == "block":
-            self.loops["tiles"].block(rows, columns, self.data, out, self._kept)
+            self.loops[key].block(rows, columns, self.data, out, self._kept)
         else:
-            self.loops["tiles"].matvec(rows, columns, self.data, q, out, self._kept)
+            self.loops[key].matvec(rows, columns, self.data, q, out, self._kept)
+
+    @functools.cached_property
+    def _multiplied(self) -> tuple[int, ...]:
+        """The channels whose distances are computed from products: those of long rows, in float32.
+
+        Distances in float64 confirm a result, and keep more digits as sums of squared differences.
+        """
+        found, i = [], 0
+        for c, (channel, kinds) in enumerate(zip(self.form.channels, self.storage, strict=True)):
+            is_dense = kinds == ("dense", "dense") and not channel.weights
+            if is_dense and channel.h.is_squared_difference and self.data[i].shape[1] >= _LONG:
+                found.append(c)
+            i += sum(1 if kind == "dense" else 3 for kind in kinds) + ("csr" in kinds) + len(channel.weights)
+        return tuple(found) if self.dtype == "float32" else ()
 
 
 class NumpyCrossMatrix(TiledCrossMatrix):

@@ -22,7 +22,7 @@ class SubMatrix:
 
     @property
     def entries(self) -> int:
-        """The values that were computed so far, for all submatrices together."""
+        """The values that the calling thread has had computed so far, for all submatrices together."""
         return self._whole.entries
 
     @property

@@ -21,6 +21,7 @@ from symsvm.evaluation.cross_matrix import (
     TiledCrossMatrix,
 )
 from symsvm.evaluation.sparse_parts import drop_unused_features, evaluate_sparse_rows
+from symsvm.evaluation.thin_points import centred
 from symsvm.kernels import Precomputed
 
 if TYPE_CHECKING:
@@ -290,16 +291,16 @@ def _cast(
         if channel.h.is_squared_difference and kinds == ("dense", "dense"):
             A, B, *weights = data[i : i + size]
             c = centre(B) if centres is None else centres[index]
-            a, b = A - c, B - c
-            if index in scaled:
-                a, b, weights = a * weights[0], b * weights[0], []
-            data[i : i + size] = [a, a if A is B else b, *weights]
+            w = weights[0] if index in scaled else None
+            a = centred(A, c, w, dtype)
+            weights = weights if w is None else []
+            data[i : i + size] = [a, a if A is B else centred(B, c, w, dtype), *weights]
             size = 2 + len(weights)
         i += size
     for value in data:
         if id(value) not in made:
             is_index = not isinstance(value, (np.ndarray, np.floating)) or value.dtype.kind != "f"
-            made[id(value)] = value if is_index else value.astype(dtype)
+            made[id(value)] = value if is_index else value.astype(dtype, copy=False)
     return [made[id(value)] for value in data]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from symsvm.compiler.lifting import MEMORY
 from symsvm.evaluation.derived_matrices import SubMatrix
 from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.evaluation.thin_points import sparse_if_thin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +20,12 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array, Points
     from symsvm.kernels import Kernel
 
-__all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "PairMatrix", "sparse_if_thin"]
+__all__ = ["SMALL_PROBLEM", "LocalKernelMatrix", "PairMatrix"]
 
 # Points of a problem whose whole matrix takes no time in float64.
 SMALL_PROBLEM = 640
 # Points of many such problems together.
 _SMALL_PROBLEMS = 2560
-# Features from which on sparse loops may pay, and the part of them that may be other than 0.
-_SPARSE_FEATURES, _SPARSE_DENSITY = 64, 0.25
 # Features from which on computing a value takes longer than reading one from memory.
 _CACHE_FEATURES = 96
 # Rows that are computed together, and those of which the diagonal is read from a block.
@@ -59,10 +59,19 @@ class PairMatrix:
         arrays = rows if isinstance(rows, tuple) else (rows,)
         points = [array for array in arrays if np.ndim(array) == 2 or hasattr(array, "tocsr")]
         self.X = points[0] if len(arrays) == 1 and points else None
-        self.m, self.entries = np.shape(arrays[0])[0], 0
+        self.m, self._counts = np.shape(arrays[0])[0], {}
         self.width = sum(_features(array) for array in arrays)
         self.is_exact = self.m <= SMALL_PROBLEM
         self._blocks, self._starts = [], np.zeros(0, dtype="int64")  # cached diagonal blocks, and where they begin
+
+    @property
+    def entries(self) -> int:
+        """The values that the calling thread has had computed: others may solve problems over the same points."""
+        return self._counts.get(threading.get_ident(), 0)
+
+    def _count(self, n):
+        thread = threading.get_ident()
+        self._counts[thread] = self._counts.get(thread, 0) + n
 
     @functools.cached_property
     def _fast(self):
@@ -78,7 +87,7 @@ class PairMatrix:
     def _matrix(self) -> Array:
         every, K = np.arange(self.m), np.empty((self.m, self.m))
         self._exact.block(every, every, K)
-        self.entries += K.size
+        self._count(K.size)
         return K
 
     def dense(self) -> tuple[Array | None, Array]:
@@ -144,7 +153,7 @@ class PairMatrix:
             for i in range(low, high, _ROWS):
                 rows = np.arange(i, min(high, i + _ROWS))
                 self._fast.block(rows, np.arange(low, rows[-1] + 1), K[i - low : rows[-1] + 1 - low])
-            self.entries += (high - low) * (high - low + 1) // 2
+            self._count((high - low) * (high - low + 1) // 2)
             self._blocks.append(K)
         self._starts = np.asarray(starts)
 
@@ -178,7 +187,7 @@ class PairMatrix:
             out[:, : len(columns)] = self._matrix[rows[:, None], columns]
             return
         if not self._blocks or out.dtype != "float32":
-            self.entries += len(rows) * len(columns)
+            self._count(len(rows) * len(columns))
             (self._fast if out.dtype == "float32" else self._exact).block(rows, columns, out)
             return
         from symsvm.evaluation.symmetric_loops import gather
@@ -188,7 +197,7 @@ class PairMatrix:
                 start = self._starts[part]
                 gather(self._blocks[part], rows[some] - start, columns[these] - start, out[some, these])
                 continue
-            self.entries += len(rows[some]) * len(columns[these])
+            self._count(len(rows[some]) * len(columns[these]))
             if these.start == 0:
                 self._fast.block(rows[some], columns[these], out[some])
             else:
@@ -217,7 +226,7 @@ class PairMatrix:
             out += (self._matrix[:, columns] if rows is None else self._matrix[rows[:, None], columns]) @ q
             return
         if not self._blocks or exact:
-            self.entries += (self.m if rows is None else len(rows)) * len(columns)
+            self._count((self.m if rows is None else len(rows)) * len(columns))
             (self._exact if exact else self._fast).matvec(q, rows, columns, out)
             return
         from symsvm.evaluation.symmetric_loops import gathered_product
@@ -226,7 +235,7 @@ class PairMatrix:
         for part, some, these in self._pieces(rows, columns):
             total = out[some]  # a view
             if part is None:
-                self.entries += len(total) * len(columns[these])
+                self._count(len(total) * len(columns[these]))
                 self._fast.matvec(q[these], rows[some], columns[these], total)
             else:
                 start = self._starts[part]
@@ -285,13 +294,3 @@ def _features(array: Any) -> float:
     if hasattr(array, "tocsr"):
         return array.nnz / max(1, array.shape[0])
     return np.size(array) / max(1, np.shape(array)[0])
-
-
-def sparse_if_thin(X: Any) -> Any:
-    """The points as CSR where most features of dense ones are 0: sums then run over the others."""
-    is_wide = X.shape[1] >= _SPARSE_FEATURES
-    if hasattr(X, "tocsr") or not is_wide or np.count_nonzero(X) > _SPARSE_DENSITY * X.size:
-        return X
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(X)

@@ -16,6 +16,7 @@ import numpy as np
 from symsvm._lib.code_cache import njit
 from symsvm._lib.heap import LINE
 from symsvm._lib.threads import in_parts
+from symsvm.compiler.ops.scratch import vector
 from symsvm.compiler.ops.transposition import transpose_square
 from symsvm.compiler.ops.vector_math import where
 
@@ -56,7 +57,7 @@ def _find_infinite(K, columns, first, last, found):
 def is_finite(K: Array, columns: int) -> bool:
     """Whether the first columns of a matrix are finite."""
     found = np.zeros(1)
-    if len(K) * columns < _FEW_MOVED:
+    if len(K) * columns < 8 * _FEW_MOVED:
         _find_infinite(K, columns, 0, len(K), found)
     else:
         in_parts(lambda first, last: _find_infinite(K, columns, first, last, found), len(K))
@@ -113,12 +114,15 @@ def sum_rows(K, rows, q, out, low):
     The sum is in an array of its own: the compiler then knows that it is not a part of K.
     """
     width = len(out)
-    total = np.zeros(width)
+    total = vector(width, q)
+    for j in range(width):
+        total[j] = 0.0
     for k in range(len(rows)):
         row, weight = K[rows[k], low : low + width], q[k]
         for j in range(width):
             total[j] += weight * row[j]
-    out += total
+    for j in range(width):
+        out[j] += total[j]
 
 
 def add_rows(K: Array, rows: Array, q: Array, out: Array) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import sys
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from symsvm.solvers.solution import Info
 
-__all__ = ["ProgressBar", "warn_convergence", "warn_not_converged", "warn_user"]
+__all__ = ["ProgressBar", "held_warnings", "warn_convergence", "warn_not_converged", "warn_user"]
+
+_HELD = threading.local()
 
 # `Solution.stopped` -> the words of the warning.
 _REASONS = {
@@ -46,9 +50,30 @@ def warn_not_converged(
 
 def warn_convergence(text: str) -> None:
     """Issue a ConvergenceWarning that points at the line that called symsvm."""
+    held = getattr(_HELD, "texts", None)
+    if held is not None:
+        held.append(text)
+        return
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(text, ConvergenceWarning, stacklevel=_caller_level())
+
+
+@contextlib.contextmanager
+def held_warnings() -> Iterator[list[str]]:
+    """Collect the texts of convergence warnings of this thread inside the block: the caller decides what to issue.
+
+    Yields
+    ------
+    list of str
+        The texts so far.
+    """
+    before = getattr(_HELD, "texts", None)
+    _HELD.texts = texts = []
+    try:
+        yield texts
+    finally:
+        _HELD.texts = before
 
 
 def warn_user(text: str) -> None:

@@ -12,7 +12,7 @@ from symsvm._lib.code_cache import njit
 from symsvm._lib.heap import LINE
 from symsvm.compiler.ops.transposition import transpose_rows
 
-__all__ = ["pack", "pack_csr", "row_norms"]
+__all__ = ["dense_norms", "pack", "pack_csr", "row_norms"]
 
 _OPTIONS = {"cache": True, "nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -62,4 +62,14 @@ def row_norms(x, k, start, low, high, w, norms):
             total += x[e] * row[k[e]] * (w[k[e]] * w[k[e]])
         for e in range(start[i], start[i + 1]):
             row[k[e]] = 0
+        norms[i] = total
+
+
+@njit(**_OPTIONS)
+def dense_norms(A, low, high, norms):
+    """norms_i = sum_k a_ik^2 for the rows of a dense matrix, from low to high."""
+    for i in range(low, high):
+        row, total = A[i], A.dtype.type(0)
+        for k in range(len(row)):
+            total += row[k] * row[k]
         norms[i] = total

@@ -86,7 +86,8 @@ def squared_distances(A: Array, B: Array, w: Array | None = None, *, by_rows: bo
         b = a if A is B else (B - c) * weight
         norms = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)
         D = norms - 2 * (row_products(a, b.T) if by_rows else a @ b.T)
-        i, j = np.nonzero(~(D >= CANCELLATION[D.dtype.name] * norms))  # NaN too, of infinite norms
+        close = np.flatnonzero(~(D >= CANCELLATION[D.dtype.name] * norms))  # NaN too, of infinite norms
+        i, j = divmod(close, max(1, len(B)))
         step = max(1, _ENTRIES // max(1, A.shape[1]))
         for low in range(0, len(i), step):
             some = i[low : low + step], j[low : low + step]

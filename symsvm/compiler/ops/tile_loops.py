@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numba
 import numpy as np
 
 from symsvm._lib.code_cache import njit
 from symsvm._lib.compat import compile_source
-from symsvm._lib.heap import aligned_empty
+from symsvm._lib.heap import LINE, aligned_empty
 from symsvm._lib.threads import core_count, in_parts
-from symsvm.compiler.ops import sparse_distances, sparse_sums, tiles, vector_math
-from symsvm.compiler.ops.panels import pack, pack_csr, row_norms
+from symsvm.compiler.ops import feature_sums, product_distances, scratch, sparse_sums, tiles, vector_math
+from symsvm.compiler.ops.panels import dense_norms, pack, pack_csr, row_norms
 from symsvm.compiler.ops.sparse_sums import STRIP
 from symsvm.compiler.ops.squared_distances import CANCELLATION
 from symsvm.compiler.ops.tiles import FEATURES, INNER, SEPARATOR, TileSource, loop_globals
@@ -45,7 +45,19 @@ _STRIP_ENTRIES, _STRIP_FEATURES = 12, 2048
 # Groups of strips that are kept: problems of two classes come back to the points of both.
 _KEPT = 3
 # Multiplications up to which one core is faster than several: others take longer to wake up.
-_SHORT = 2**22
+_SHORT = 2**23
+
+
+class _Plan(NamedTuple):
+    """How the loops run over given data: features of each channel, whether any has strips, whether chunks have many
+    rows, columns of a panel, features of strips that are added up at a time, multiplications of an entry."""
+
+    widths: list[int]
+    has_strips: bool
+    is_wide: bool
+    columns: int
+    features: int
+    cost: float
 
 
 class TileLoops:
@@ -68,7 +80,7 @@ class TileLoops:
         self.source, self.part, self.key = source, part, key
         self._dtype, self._position = source.epilogue.dtype, {name: k for k, name in enumerate(source.names)}
         self._no_product, self._no_block = np.empty((0, 0), self._dtype), np.empty((0, 0), self._dtype)
-        self._no_total = np.empty((0, 0))
+        self._no_total, self._lanes = np.empty((0, 0)), LINE // np.dtype(self._dtype).itemsize
 
     def block(self, rows: Array, columns: Array, data: Sequence[Any], out: Array, kept: Kept | None = None) -> None:
         """out_ij = K_ij of the chosen rows and columns."""
@@ -87,19 +99,20 @@ class TileLoops:
     def _run(self, rows, ids, data, wanted, kept):
         kept = {} if kept is None else kept
         m, n, channels = len(rows), len(ids), range(len(self.source.storage))
-        widths = [self._width(c, data) for c in channels]
-        strips = [c for c in channels if self.source.has_strips(c)]
-        is_wide = strips or any(d > FEATURES and self.source.is_dense(c) for c, d in enumerate(widths))
-        step = min(_WIDE_ROWS if is_wide else _ROWS, max(4, 4 * -(-m // (4 * _CHUNKS))))
-        columns = self._columns(widths)
+        plan = kept.get("plan")
+        if plan is None:
+            plan = kept["plan"] = self._plan(data)
+        widths, strips = plan.widths, plan.has_strips
+        step = min(_WIDE_ROWS if plan.is_wide else _ROWS, max(4, 4 * -(-m // (4 * _CHUNKS))))
+        columns = plan.columns if strips else min(plan.columns, -(-max(1, n) // self._lanes) * self._lanes)
         panels = max(1, min(-(-n // columns), _GROUP // max(1, columns * sum(widths))))
         packed = next((these for some, these in kept.get("panels", ()) if np.array_equal(some, ids)), None)
         is_packed = packed is not None
         if packed is None:
             packed = [self._packed(c, data, d, panels, columns, kept) for c, d in enumerate(widths)]
-        features = min([self._features(c, data, widths[c]) for c in strips], default=0)
+        features = plan.features
         shared = [array for arrays in packed for array in arrays]
-        alone = core_count() == 1 or m * n * self._cost(widths, data) < _SHORT
+        alone = m * n * plan.cost < _SHORT or core_count() == 1
         in_turn = (lambda work, count: work(0, count)) if alone else in_parts
         for first in range(0, n, panels * columns):
             last = min(n, first + panels * columns)
@@ -119,6 +132,15 @@ class TileLoops:
         if (strips or kept.get("columns stay")) and not is_packed and n <= panels * columns and size <= _GROUP:
             kept["panels"] = (ids.copy(), packed), *kept.get("panels", ())[: _KEPT - 1]
 
+    def _plan(self, data):
+        """What depends on the data alone."""
+        widths = [self._width(c, data) for c in range(len(self.source.storage))]
+        strips = [c for c in range(len(widths)) if self.source.has_strips(c)]
+        is_wide = any(d > FEATURES and self.source.is_dense(c) for c, d in enumerate(widths))
+        features = min([self._features(c, data, widths[c]) for c in strips], default=0)
+        cost = self._cost(widths, data)
+        return _Plan(widths, bool(strips), bool(strips) or is_wide, self._columns(widths), features, cost)
+
     def _columns(self, widths):
         """The columns of a panel; one with all features, where a side is sparse, has only as many as fit the cache."""
         columns, strips = _COLUMNS, False
@@ -127,7 +149,8 @@ class TileLoops:
                 columns, strips = min(columns, _STRIPS // max(1, d)), True
             elif not self.source.is_dense(c):
                 columns = min(columns, _SPARSE_PANEL // max(1, d))
-        return max(STRIP, columns // STRIP * STRIP) if strips else max(8, columns)
+        step = STRIP if strips else self._lanes
+        return max(step, columns // step * step)
 
     def _features(self, c, data, d):
         """The features of strips that are added up at a time: few, in the first cache, if rows have entries there."""
@@ -158,12 +181,18 @@ class TileLoops:
             ones = [] if source.weights[c] else [np.ones(d, self._dtype)]
             arrays += [aligned_empty((panels, columns), self._dtype), self._norms(c, "A", data, d, kept), *ones]
             self._norms(c, "B", data, d, kept)
+        if c in source.multiplied:
+            arrays += [aligned_empty((panels, columns), self._dtype), self._norms(c, "A", data, d, kept)]
+            self._norms(c, "B", data, d, kept)
         return arrays
 
     def _norms(self, c, side, data, d, kept):
         """sum_k (a_ik w_k)^2 of all rows of one side, computed once."""
         arrays = self._data(data, side, c)
         key = "norms", c, id(arrays[0])
+        if key not in kept and len(arrays) == 1:
+            kept[key] = norms = np.empty(len(arrays[0]), self._dtype)
+            in_parts(lambda low, high: dense_norms(*arrays, low, high, norms), len(norms))
         if key not in kept:
             w = data[self._position[f"w{c}_0"]] if self.source.weights[c] else np.ones(d, self._dtype)
             norms = np.empty(len(arrays[2]) - 1, self._dtype)
@@ -180,6 +209,10 @@ class TileLoops:
             panels = panels.reshape(len(panels) * per_panel, *panels.shape[2:])
         low, high = low * per_panel, high * per_panel
         (pack if right == "dense" else pack_csr)(*B, ids, first, low, high, panels)
+        if c in self.source.multiplied:
+            some = ids[first:][low * panels.shape[2] : high * panels.shape[2]]
+            norms = packed[1].ravel()[low * panels.shape[2] :]
+            norms[: len(some)] = self._norms(c, "B", data, 0, kept)[some]
         if self.source.is_distance[c]:
             some = ids[first:][low * STRIP : high * STRIP]
             packed[2].ravel()[low * STRIP : low * STRIP + len(some)] = self._norms(c, "B", data, 0, kept)[some]
@@ -201,6 +234,7 @@ def compile_tiles(
     n_numbers: int,
     storage: Sequence[tuple[str, str]] | None = None,
     f: tuple[int, ScalarFunction] | None = None,
+    multiplied: tuple[int, ...] = (),
 ) -> TileLoops:
     """Return the compiled loops, the same for the same arguments.
 
@@ -214,6 +248,9 @@ def compile_tiles(
         For each channel how A and B are stored, "dense" (the default) or "csr".
     f : tuple of (int, ScalarFunction), optional
         For `TileLoops.features`, the index of a channel and the function of (a_ik, b_jk, w_k).
+    multiplied : tuple of int
+        Channels of squared differences, dense and without weights, that are computed from products: with many features
+        they take half of the operations.
 
     Returns
     -------
@@ -221,12 +258,12 @@ def compile_tiles(
         The loops, which are compiled when they are first called.
     """
     storage = (("dense", "dense"),) * len(hs) if storage is None else storage
-    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, tuple(storage), f)
+    return _compile(epilogue, tuple(hs), n_rows, n_columns, n_numbers, tuple(storage), f, multiplied)
 
 
 @functools.cache
-def _compile(epilogue, hs, n_rows, n_columns, n_numbers, storage, f):
-    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, storage, f)
+def _compile(epilogue, hs, n_rows, n_columns, n_numbers, storage, f, multiplied):
+    source = TileSource(epilogue, hs, n_rows, n_columns, n_numbers, storage, f, multiplied)
     text = source.text()
     key = hashlib.sha256((text + epilogue.dtype + _HELPER_SOURCE).encode()).hexdigest()  # of two types, too
     scope = loop_globals(epilogue.dtype)
@@ -253,7 +290,10 @@ _CSR = ("x", "k", "start")
 
 # The compiled code depends on the helpers in these modules too, so that their source is part of the key.
 _HELPER_SOURCE = (
-    "".join(inspect.getsource(module) for module in (tiles, vector_math, sparse_distances, sparse_sums))
+    "".join(
+        inspect.getsource(module)
+        for module in (tiles, feature_sums, scratch, vector_math, product_distances, sparse_sums)
+    )
     + repr(CANCELLATION)
     + numba.__version__
 )

@@ -3,7 +3,7 @@
     for a group of columns, packed into `panels`:
         for a chunk of rows i:
             for a panel of columns j:
-                s_ij = sum_k h(a_ik, b_jk, w_k)       four rows, four features at a time; the panel stays in the cache
+                s_ij = sum_k h(a_ik, b_jk, w_k)       four rows at a time; the panel stays in the cache
                 K_ij = e(s_ij, ..., u_i, v_j, theta)  in place
                 add or store what is wanted of K_ij   K_ij itself is then discarded
 
@@ -14,7 +14,6 @@ The result of a row does not depend on the other rows or on the number of thread
 
 from __future__ import annotations
 
-import functools
 import math
 import textwrap
 from typing import TYPE_CHECKING
@@ -22,8 +21,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from symsvm._lib.heap import LINE
-from symsvm.compiler.ops import sparse_distances, vector_math
+from symsvm.compiler.ops import feature_sums, product_distances, scratch, vector_math
 from symsvm.compiler.ops.scalar_function import DTYPES
 from symsvm.compiler.ops.sparse_sums import STRIP, add_entries
 from symsvm.compiler.ops.squared_distances import CANCELLATION
@@ -35,8 +33,8 @@ __all__ = ["FEATURES", "INNER", "SEPARATOR", "TileSource", "loop_globals", "para
 
 # Between two functions of the source.
 SEPARATOR = "\n# ---\n"
-# Features of a panel that are added up at a time.
-FEATURES = 128
+# Features of a panel that are added up at a time: those of the columns whose sums are in registers fit the first cache.
+FEATURES = 64
 # The first arguments of the loops: a range of chunks, the rows of a chunk, the columns of the group, those of a panel,
 # and the features of strips that are added up at a time.
 _RANGES = ("chunk", "last_chunk", "step", "first", "last", "columns", "features")
@@ -66,12 +64,18 @@ def loop_globals(dtype: str) -> dict[str, object]:
         "floor": np.floor,
         "square": _square,
         "dot": _dot,
-        "aligned": _aligned(dtype),
+        "vector": scratch.vector,
+        "matrix": scratch.matrix,
+        "indices": scratch.indices,
         "add_entries": add_entries,
         "clear": _clear,
         "unpack_csr": _unpack_csr,
-        "distances": sparse_distances.distances,
-        "repair": sparse_distances.repair,
+        "add_products": feature_sums.add_products,
+        "add_squares": feature_sums.add_squares,
+        "add_weighted_squares": feature_sums.add_weighted_squares,
+        "distances": product_distances.distances,
+        "repair": product_distances.repair,
+        "repair_dense": product_distances.repair_dense,
         "cancellation": np.dtype(dtype).type(CANCELLATION[dtype]),
         **{name: getattr(np, name) for name in DTYPES},
         **{name: getattr(math, name) for name in names},
@@ -82,21 +86,6 @@ def loop_globals(dtype: str) -> dict[str, object]:
 @numba.njit(**INNER)
 def _square(x):
     return x * x
-
-
-@functools.cache
-def _aligned(dtype):
-    """Return a function that makes a matrix without values, each row of which is aligned if it has whole lines."""
-    number = np.dtype(dtype).type
-    size = np.dtype(dtype).itemsize
-
-    @numba.njit(**INNER)
-    def aligned(rows, columns):
-        memory = np.empty(rows * columns + LINE // size, number)
-        first = (-memory.ctypes.data % LINE) // size
-        return memory[first : first + rows * columns].reshape((rows, columns))
-
-    return aligned
 
 
 @numba.njit(**{**INNER, "fastmath": {"contract", "reassoc"}})
@@ -157,8 +146,8 @@ class _Lines:
 class TileSource:
     """The source of the loops of one Op; see `tile_loops.compile_tiles` for the parameters."""
 
-    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage, f):
-        self.epilogue, self.hs, self.storage, self.f = epilogue, hs, storage, f
+    def __init__(self, epilogue, hs, n_rows, n_columns, n_numbers, storage, f, multiplied):
+        self.epilogue, self.hs, self.storage, self.f, self.multiplied = epilogue, hs, storage, f, multiplied
         self.n_rows, self.n_columns, self.n_numbers = n_rows, n_columns, n_numbers
         self.weights = [len(h.inputs) - 2 for h in hs]
         # Differences of all features would be too many for sparse points: distances are computed from products.
@@ -188,27 +177,25 @@ class TileSource:
         return f"def epilogue({', '.join(args)}, result, n):\n    for j in range(n):\n{body}\n        result[j] = y\n"
 
     def _channel(self, c):
-        """Yield the functions that add to the sums of channel c, for four rows; products of sparse rows need none."""
-        h, product = self.hs[c], self.by_product[c]
-        if not product:
-            yield self._scalar(f"h{c}", h)
-
-        def term(a, b, k):
-            return f"{a} * {b}" if product else f"h{c}({a}, {b}{self._w(c, f'[{k}]')})"
-
-        if self.has_strips(c):
+        """Yield the functions that add to the sums of channel c, for four rows, where `feature_sums` has none."""
+        if self.by_product[c] or self.hs[c].is_squared_difference:
             return
-        rows = range(4)
-        lines = [f"def add{c}(a0, a1, a2, a3, panel, s, k0, d, n{self._w(c)}):", "    k = 0"]
+        yield self._scalar(f"h{c}", self.hs[c])
+        rows = range(feature_sums.ROWS)
+        ids = ", ".join(f"i{r}" for r in rows)
+        lines = [f"def add{c}(A, {ids}, panel, k0, k1, s, low, first, last{self._w(c)}):"]
+        lines += ["    if k0 == 0:", f"        clear(s[low:], {len(rows)}, last)"]
+        lines += [f"    a{r} = A[i{r}]" for r in rows]
+        lines += ["    k = k0"]
         for unroll in (4, 1):
             features = range(unroll)
-            lines += [f"    while k + {unroll} <= d:"]
-            lines += [f"        x{r}{e} = a{r}[k0 + k + {e}]" for r in rows for e in features]
-            lines += [f"        b = panel[k : k + {unroll}]", "        for j in range(n):"]
+            lines += [f"    while k + {unroll} <= k1:"]
+            lines += [f"        x{r}{e} = a{r}[k + {e}]" for r in rows for e in features]
+            lines += [f"        b = panel[k - k0 : k - k0 + {unroll}]", "        for j in range(first, last):"]
             lines += [f"            y{e} = b[{e}, j]" for e in features]
             for r in rows:
-                terms = " + ".join(term(f"x{r}{e}", f"y{e}", f"k0 + k + {e}") for e in features)
-                lines += [f"            s[{r}, j] += {terms}"]
+                terms = " + ".join(f"h{c}(x{r}{e}, y{e}{self._w(c, f'[k + {e}]')})" for e in features)
+                lines += [f"            s[low + {r}, j] += {terms}"]
             lines += [f"        k += {unroll}"]
         yield "\n".join(lines) + "\n"
 
@@ -226,7 +213,8 @@ class TileSource:
         names = []
         for c, is_distance in enumerate(self.is_distance):
             names += [f"packed{c}"] + [f"values{c}"] * self.has_strips(c)
-            names += [f"norms{c}", f"sizes{c}"] * is_distance + [f"ones{c}"] * (is_distance and not self.weights[c])
+            names += [f"norms{c}", f"sizes{c}"] * (is_distance or c in self.multiplied)
+            names += [f"ones{c}"] * (is_distance and not self.weights[c])
         return names
 
     def _tiles(self):
@@ -241,17 +229,17 @@ class TileSource:
         wide = [f"d{c} > {FEATURES}" for c in channels if self.is_dense(c)]
         wide += ["True"] * any(map(self.has_strips, channels))
         add(f"height = step if {' or '.join(wide) or 'False'} else 4")
-        add("result = aligned(1, columns)[0]")
+        add("result = vector(columns, q)")
         for c, (left, _) in enumerate(self.storage):
-            add(f"sums{c} = aligned(height, columns)")
+            add(f"sums{c} = matrix(height, columns, q)")
             if self.has_strips(c):
-                add(f"at{c} = np.empty(height, np.int64)")
+                add(f"at{c} = indices(height)")
             if left == "csr" and not self.by_product[c]:
-                add(f"dense{c} = np.empty((4, d{c}), number)")
+                add(f"dense{c} = matrix(4, d{c}, q)")
             if self.is_distance[c]:
                 add(f"dense{c}, seen{c} = np.zeros(d{c}, number), np.zeros(d{c} + 1, np.int64)")
         for i in range(self.n_columns):
-            add(f"column{i} = np.empty(columns, number)")
+            add(f"column{i} = vector(columns, q)")
         add("for t in range(chunk, last_chunk):")
         add("    high = min(rows.shape[0], (t + 1) * step)")
         add("    for j0 in range(first, last, columns):")
@@ -312,15 +300,30 @@ class TileSource:
                 points = f"{A}, rows[i], {B}, ids, j0, {strips}, {weights}"
                 add(f"        repair({points}, {norms}, dense{c}, seen{c})")
             return
-        add(f"clear(sums{c}, height, nj)")
-        add(f"for k0 in range(0, d{c}, {FEATURES}):")
-        add("    for i in range(low, end, 4):")
+        is_long = c in self.multiplied
+        product, distance = self.by_product[c] or is_long, self.hs[c].is_squared_difference
+        squares = "add_weighted_squares" if self.weights[c] else "add_squares"
+        sums = "add_products" if product else squares if distance else f"add{c}"
+        step = feature_sums.column_step(np.dtype(self.epilogue.dtype).itemsize)
+        has_steps = (product or distance) and left == "dense"
+        add(f"for k0 in range(0, max(1, d{c}), {FEATURES}):")  # of no features, the sums are 0
+        add(f"    k1 = min(d{c}, k0 + {FEATURES})")
+        # Four rows with few features read all columns; many rows read those whose sums are in registers, in turn.
+        add(f"    width = {step} if height > {feature_sums.ROWS} else nj" if has_steps else "    width = nj")
+        add("    for j1 in range(0, nj, width):")
+        add("        for i in range(low, end, 4):")
         if left == "csr":
-            add("        for r in range(4):")
-            add(f"            unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, end - 1)], dense{c}[r])")
-        four = [f"dense{c}[{r}]" if left == "csr" else f"A{c}[rows[min(i + {r}, end - 1)]]" for r in range(4)]
-        size = f"k0, min({FEATURES}, d{c} - k0), nj"
-        add(f"        add{c}({', '.join(four)}, panel{c}[k0:], sums{c}[i - low :], {size}{self._w(c)})")
+            add("            for r in range(4):")
+            add(f"                unpack_csr(A{c}_x, A{c}_k, A{c}_start, rows[min(i + r, end - 1)], dense{c}[r])")
+        ids = [str(r) if left == "csr" else f"rows[min(i + {r}, end - 1)]" for r in range(4)]
+        points = f"dense{c}" if left == "csr" else f"A{c}"
+        where = f"panel{c}[k0:k1], k0, k1, sums{c}, i - low, j1, min(nj, j1 + width)"
+        add(f"            {sums}({points}, {', '.join(ids)}, {where}{self._w(c)})")
+        if is_long:
+            norms = f"sizes{c}[rows[i]], norms{c}[(j0 - first) // columns], sums{c}[i - low], nj, cancellation"
+            add("for i in range(low, end):")
+            add(f"    if distances({norms}):")
+            add(f"        repair_dense(A{c}[rows[i]], B{c}, ids, j0, {norms})")
 
     def _use(self, add):
         """Write the statements that add or store what is wanted of one row and one panel."""

@@ -21,7 +21,8 @@ from symsvm.compiler.reading import UnreadableError
 from symsvm.compiler.reading.pair_expression import PLAIN
 from symsvm.evaluation.derived_matrices import ScaledMatrix
 from symsvm.evaluation.evaluator import PairEvaluator
-from symsvm.evaluation.local import LocalKernelMatrix, PairMatrix, sparse_if_thin
+from symsvm.evaluation.local import LocalKernelMatrix, PairMatrix
+from symsvm.evaluation.thin_points import sparse_if_thin
 from symsvm.kernels import Precomputed
 from symsvm.objectives import QuadraticProgram
 from symsvm.objectives.separable import SeparableTerm

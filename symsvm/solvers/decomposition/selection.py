@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.solvers.decomposition.state import State
 
-__all__ = ["select"]
+__all__ = ["select", "wants_all"]
 
 
 def select(state: State) -> Array:
@@ -20,8 +20,6 @@ def select(state: State) -> Array:
         return np.arange(qp.n)
     if state.pairs is not None:
         return _pair(state)
-    if _wants_all(state):
-        return state.active.variables
     ends = state.least, state.most, p.candidate_part * state.violation
     free, *sides = state.vectors.violators(*ends)
     if len(free) > p.max_free:
@@ -37,7 +35,7 @@ def select(state: State) -> Array:
     return np.sort(np.concatenate(chosen))
 
 
-def _wants_all(state: State) -> bool:
+def wants_all(state: State) -> bool:
     """Whether the matrix between all variables costs less than products: where a value of K takes long to compute.
 
     The symmetric matrix takes m^2 / 2 values; working sets and products with most variables take more. Most variables

@@ -8,6 +8,7 @@ up to the first bound: the objective never rises.
 import numpy as np
 
 from symsvm._lib.code_cache import njit
+from symsvm.compiler.ops.scratch import indices, matrix, vector
 
 __all__ = ["CUT", "NONE", "RIDGE", "WHOLE", "small_newton"]
 
@@ -71,7 +72,7 @@ def _direction(K, free, f, d, is_tied):
     cost digits.
     """
     n = len(free)
-    A, ones, mean = np.empty((n, n)), np.empty(n), 0.0
+    A, ones, mean = matrix(n, n, f), vector(n, f), 0.0
     for a in range(n):
         mean += K[free[a], free[a]] / n
     shift = mean if is_tied else 0.0
@@ -109,7 +110,7 @@ def small_newton(K, F, z, lower, upper, up, low, is_tied):
     up, low : 0 where a variable may rise (may fall), else inf (-inf); it is free if it may do both.
     is_tied : whether the free variables have a given sum.
     """
-    free, n = np.empty(len(F), np.int64), 0
+    free, n = indices(len(F)), 0
     for i in range(len(F)):
         if up[i] == 0 and low[i] == 0 and K[i, i] > 0:
             free[n] = i
@@ -117,7 +118,9 @@ def small_newton(K, F, z, lower, upper, up, low, is_tied):
     free = free[:n]
     if n < 1 + is_tied:
         return NONE
-    f, d, change = np.empty(n), np.empty(n), np.zeros(len(F))
+    f, d, change = vector(n, z), vector(n, z), vector(len(F), z)
+    for j in range(len(F)):
+        change[j] = 0.0
     for a in range(n):
         f[a] = F[free[a]]
     if not _direction(K, free, f, d, is_tied):

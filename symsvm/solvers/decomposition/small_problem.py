@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from symsvm._lib.code_cache import njit
+from symsvm.compiler.ops.scratch import indices, matrix, vector
 from symsvm.solvers.decomposition.small_newton import CUT, small_newton
 from symsvm.solvers.decomposition.smo import BLOCK, smo
 from symsvm.solvers.decomposition.variable_loops import gap, survey
@@ -34,14 +35,19 @@ _INNER = {"cache": True, "error_model": "numpy", "no_cpython_wrapper": True}
 
 @njit(**_INNER)
 def _lay_out(K, points, diagonal, A):
-    """A = K + D between the variables, of which m, 2 m, ... belong to m points."""
+    """A = K + D between the variables, of which m, 2 m, ... belong to m points; 0 in further rows and columns."""
     m = len(points)
     for i in range(len(diagonal)):
         row, out = K[points[i % m]], A[i]
         for low in range(0, len(diagonal), m):
             for j in range(m):
                 out[low + j] = row[points[j]]
+        for j in range(len(diagonal), len(A)):
+            out[j] = 0.0
         out[i] += diagonal[i]
+    for i in range(len(diagonal), len(A)):
+        for j in range(len(A)):
+            A[i, j] = 0.0
 
 
 @njit(**_INNER)
@@ -62,7 +68,7 @@ def _multiply(A, z, diagonal, Kz, total):
 @njit(**_INNER)
 def _negative(x, n):
     """The negatives of the first n; expressions of arrays take seconds to compile."""
-    found = np.empty(n)
+    found = vector(n, x)
     for i in range(n):
         found[i] = -x[i]
     return found
@@ -135,17 +141,19 @@ def minimise(
     n, m, groups, is_tied = len(p), len(points), max(1, len(total)), len(total) > 0
     # No equality is an equality with a further variable that has no bounds and no costs.
     size = -(-(n + (1 - is_tied)) // BLOCK) * BLOCK
-    A = np.zeros((size, size))
+    A = matrix(size, size, p)
     _lay_out(K, points, diagonal, A)
-    f, x, least, most, sizes = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size)
-    rise, fall = np.empty((groups, size)), np.empty((groups, size))
+    f, x, least, most, sizes = vector(size, p), vector(size, p), vector(size, p), vector(size, p), vector(size, p)
+    for i in range(size):
+        f[i] = x[i] = least[i] = most[i] = sizes[i] = 0.0
+    rise, fall = matrix(groups, size, p), matrix(groups, size, p)
     for g in range(groups):
         for i in range(size):
             rise[g, i], fall[g, i] = np.inf, -np.inf
-    z, F = x[:n], f[:n]
+    z, F, every = x[:n], f[:n], indices(n)
     ridge = np.inf
     for i in range(n):
-        x[i], least[i], most[i], sizes[i] = start[i], lower[i], upper[i], A[i, i]
+        every[i], x[i], least[i], most[i], sizes[i] = i, start[i], lower[i], upper[i], A[i, i]
         g = max(group[i], 0)
         rise[g, i], fall[g, i] = (0.0 if x[i] < upper[i] else np.inf), (0.0 if x[i] > lower[i] else -np.inf)
         ridge = min(ridge, diagonal[i])
@@ -154,8 +162,8 @@ def minimise(
         least[n], most[n] = -np.inf, np.inf
     # K is positive semi-definite: along an edge at least D is left.
     floor = max(1e-30, 1e-12 * _largest(sizes), (1 + is_tied) * ridge)
-    every, ends, Kz, sums = np.arange(n), np.empty((3, groups)), np.empty(m), np.empty(n)
-    best_z, best_Kz, before = np.empty(n), np.empty(m), np.empty(m)
+    ends, Kz, sums = matrix(3, groups, p), vector(m, p), vector(n, p)
+    best_z, best_Kz, before = vector(n, p), vector(m, p), vector(m, p)
     best, last, reached, spent, steps, step, turn = np.inf, np.inf, tol, 0.0, 0, _STEP + _EACH * size, 0
     out[10] = out[11] = 0.0
     # Each function is called in one place: a further one would compile it again.

@@ -19,14 +19,19 @@ Rows that begin with a line of the cache are read faster: see `aligned_empty`.
 
 import llvmlite.ir as ir
 import numpy as np
+from numba import types
 from numba.extending import intrinsic
 
 from symsvm._lib.code_cache import njit
+from symsvm._lib.heap import LINE
+from symsvm.compiler.ops.scratch import matrix, vector
 from symsvm.compiler.ops.vector_math import where
 
 __all__ = ["BLOCK", "candidates", "smo"]
 
 BLOCK = 128
+# Blocks of a row that are asked for ahead of the one that is read: a processor does so by itself within a page only.
+_AHEAD = 4
 # Steps between two counts of the candidates.
 _COUNT_INTERVAL = 32
 # The violation that makes a variable a candidate, as a part of the largest.
@@ -48,6 +53,24 @@ def _of_two(name):
         return a(a, a), generate
 
     return choose
+
+
+@intrinsic
+def _prefetch(typingctx, row, start):
+    """Ask for the lines of a block of a row; beyond its end nothing happens."""
+
+    def generate(context, builder, signature, args):
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        size = signature.args[0].dtype.bitwidth // 8
+        i8, i32, i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [i8.as_pointer(), i32, i32, i32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [i8.as_pointer()], kind)
+        for low in range(0, BLOCK, LINE // size):
+            place = builder.gep(array.data, [builder.add(args[1], i64(low))])
+            builder.call(function, [builder.bitcast(place, i8.as_pointer()), i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(row, types.intp), generate
 
 
 _least, _most = _of_two("llvm.minnum"), _of_two("llvm.maxnum")
@@ -73,6 +96,7 @@ def _move(F, row_i, row_j, d, up, low, least, most):
         part = slice(b * BLOCK, (b + 1) * BLOCK)
         f, x, y, u, w = F[part], row_i[part], row_j[part], up[part], low[part]
         small, large = F.dtype.type(np.inf), F.dtype.type(-np.inf)
+        _prefetch(row_j, (b + _AHEAD) * BLOCK)
         for j in range(BLOCK):
             value = f[j] + d * (x[j] - y[j])
             f[j] = value
@@ -90,6 +114,7 @@ def _gains(F, row, diagonal, K_ii, F_i, low, tiny, gains):
         part = slice(b * BLOCK, (b + 1) * BLOCK)
         f, x, d, w = F[part], row[part], diagonal[part], low[part]
         best = zero
+        _prefetch(row, (b + _AHEAD) * BLOCK)
         for j in range(BLOCK):
             slope = _most(f[j] + w[j] - F_i, zero)
             best = _most(best, slope * slope / _most(K_ii + d[j] - two * x[j], tiny))
@@ -137,6 +162,15 @@ def _most_of(values):
     return best
 
 
+@njit(**_LOOP)
+def _count(F, up, low, high_end, low_end):
+    """The number of variables that could rise from below one end, or fall from above the other."""
+    size = np.int32(0)
+    for i in range(len(F)):
+        size += np.int32((F[i] + up[i] < high_end) | (F[i] + low[i] > low_end))
+    return size
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidates(F, up, low, found):
     """Find the candidates: the free variables, and those that violate optimality by more than a part of the most.
@@ -144,7 +178,7 @@ def candidates(F, up, low, found):
     Returns their number, and the violation of the worst group.
     """
     groups, n = up.shape
-    least, most = np.empty(n // BLOCK, F.dtype), np.empty(n // BLOCK, F.dtype)
+    least, most = vector(n // BLOCK, F), vector(n // BLOCK, F)
     size, violation = 0, F.dtype.type(-np.inf)
     for g in range(groups):
         ups, lows = up[g], low[g]
@@ -177,22 +211,24 @@ def smo(K, F, z, lower, upper, diagonal, up, low, floor, eps, most_steps, few):
     """
     groups, n = up.shape
     blocks = n // BLOCK
-    least, most = np.empty((groups, blocks), F.dtype), np.empty((groups, blocks), F.dtype)
-    gains, found = np.empty(blocks, F.dtype), np.empty(n + 1, np.int64)
-    kind = F.dtype.type
+    least, most = matrix(groups, blocks, F), matrix(groups, blocks, F)
+    gains, kind = vector(blocks, F), F.dtype.type
     tiny = kind(floor)
     for g in range(groups):
         _extremes(F, up[g], low[g], least[g], most[g])
     steps = 0
     while steps < most_steps:
-        chosen, violation = 0, -np.inf
+        chosen, violation, count = 0, -np.inf, 0
+        counts = few and steps % _COUNT_INTERVAL == _COUNT_INTERVAL - 1
         for g in range(groups):
-            gap = most[g, _most_of(most[g])] - least[g, _least_of(least[g])]
+            low_end, high_end = least[g, _least_of(least[g])], most[g, _most_of(most[g])]
+            gap = high_end - low_end
             if gap > violation:
                 chosen, violation = g, gap
-        if violation <= eps:
-            break
-        if few and steps % _COUNT_INTERVAL == _COUNT_INTERVAL - 1 and candidates(F, up, low, found)[0] <= few:
+            if counts:
+                margin = kind(_CANDIDATE_PART) * gap
+                count += _count(F, up[g], low[g], high_end - margin, low_end + margin)
+        if violation <= eps or (counts and count <= few):
             break
         ups, lows = up[chosen], low[chosen]
         b = _least_of(least[chosen])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from symsvm.solvers.decomposition.selection import select
+from symsvm.solvers.decomposition.selection import select, wants_all
 from symsvm.solvers.decomposition.vectors import own_vectors
 from symsvm.solvers.decomposition.working_set import WorkingSet
 from symsvm.solvers.solution import Info
@@ -40,6 +40,8 @@ class Precision(NamedTuple):
         return self._replace(matrix="float64") if self.matrix != "float64" else None
 
 
+# Variables are few, and sorted faster than counted, if they are fewer than one for so many points.
+_FEW_OF = 16
 # Rows of K that are computed together in a sample.
 _SAMPLED = 4096
 
@@ -259,6 +261,8 @@ class State:
         """Select a working set, solve for it until the deadline at most, update K z; return whether z changed."""
         self.n_iter += 1
         self.is_refined = False
+        if not self.is_whole and self.pairs is None and wants_all(self):
+            self._take_all()
         self._choose_members(select(self))
         W = self.working.members
         # A part need not be solved better than the whole is; and no violation falls below the digits of the matrix.
@@ -282,6 +286,13 @@ class State:
         after = self.vectors.products(qp.point[changed]) + qp.diagonal[changed] * self.z[changed] + qp.p[changed]
         self.W += float(d @ (F + after)) / 2
         return len(changed) > 0
+
+    def _take_all(self) -> None:
+        """Let all variables be the working set from now on: their matrix costs less than products with most of them."""
+        self.is_whole = True
+        if self.active.is_shrunk:
+            self.reconstruct_gradient()
+            self.measure()
 
     def _choose_members(self, wanted: Array) -> None:
         """Let the working set have these members, in float64 where their values overflow float32."""
@@ -378,8 +389,14 @@ class State:
         """The sum of d for each point of the variables, and these points."""
         if self.qp.n == self.qp.m:
             return d, variables
-        points, where = np.unique(self.qp.point[variables], return_inverse=True)
-        return np.bincount(where, weights=d, minlength=len(points)), points
+        qp, of = self.qp, self.qp.point[variables]
+        if _FEW_OF * len(variables) < qp.m:
+            points, where = np.unique(of, return_inverse=True)
+            return np.bincount(where, weights=d, minlength=len(points)), points
+        is_there = np.zeros(qp.m, dtype=bool)
+        is_there[of] = True
+        points = np.flatnonzero(is_there)
+        return np.bincount(of, weights=d, minlength=qp.m)[points], points
 
     def add_product(self, variables: Array, d: Array, *, exact: bool = False) -> None:
         """G += K[:, variables] d, for the active points."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symsvm._lib.heap import aligned_copy, aligned_full
-from symsvm.evaluation.symmetric_loops import add_rows, sum_rows
+from symsvm.evaluation.symmetric_loops import add_rows
 from symsvm.solvers.decomposition.newton import newton
 from symsvm.solvers.decomposition.small_newton import CUT, small_newton
 from symsvm.solvers.decomposition.smo import BLOCK, candidates, smo
@@ -90,7 +90,7 @@ def descend(
         moved = np.flatnonzero(z != before)
         if not len(moved):  # a violation in float64 that is none in float32
             return steps, spent, violation
-        sum_rows(K, moved, z[moved] - before[moved], F, 0)
+        add_rows(K, moved, z[moved] - before[moved], F)
         before[moved] = z[moved]
 
 

@@ -1,10 +1,15 @@
-"""Compiled loops over the variables of a decomposition: optimality, violators, shrinking."""
+"""Compiled loops over the variables of a decomposition: optimality, violators, shrinking.
+
+Which variables are at a bound follows no order: branches on it would be predicted wrongly, so that values are selected.
+"""
 
 import numpy as np
 
 from symsvm._lib.code_cache import njit
+from symsvm.compiler.ops.scratch import indices, vector
+from symsvm.compiler.ops.vector_math import where
 
-__all__ = ["gap", "lay_out", "move", "part_shrinkable", "survey", "violators"]
+__all__ = ["gap", "lay_out", "move_columns", "move_rows", "part_shrinkable", "survey", "violators"]
 
 
 @njit(cache=True, nogil=True)
@@ -15,21 +20,24 @@ def survey(Kz, z, lower, upper, diagonal, p, group, active, is_tied, F, least, m
     that there is. Returns how many variables are free, how many are at a bound other than 0, and the violation.
     """
     m, free, bounded = len(Kz), 0, 0
-    least[:], most[:] = (np.inf, -np.inf) if is_tied else (0.0, 0.0)
+    for g in range(len(least)):
+        least[g], most[g] = (np.inf if is_tied else 0.0), (-np.inf if is_tied else 0.0)
     for k in range(len(active)):
         i = active[k]
-        f = Kz[i % m] + diagonal[i] * z[i] + p[i]
+        point = i
+        while point >= m:  # the variables of a point are m apart; a division takes longer
+            point -= m
+        f = Kz[point] + diagonal[i] * z[i] + p[i]
         F[i] = f
         g = max(group[i], 0)
         rises, falls = z[i] < upper[i], z[i] > lower[i]
-        if rises and f < least[g]:
-            least[g] = f
-        if falls and f > most[g]:
-            most[g] = f
-        if rises and falls:
-            free += 1
-        elif z[i] != 0:
-            bounded += 1
+        low, high = where(rises, f, np.inf), where(falls, f, -np.inf)
+        if low < least[g]:
+            least[g] = low
+        if high > most[g]:
+            most[g] = high
+        free += rises & falls
+        bounded += (rises != falls) & (z[i] != 0)
     worst = 0.0
     for g in range(len(least)):
         worst = max(worst, most[g] - least[g])
@@ -61,12 +69,9 @@ def gap(F, z, lower, upper, diagonal, group, b, active):
         D, f = diagonal[i], F[i] - diagonal[i] * z[i]
         if len(b):
             f += b[group[i]]
+        best = where(f > 0, lower[i], where(f < 0, upper[i], z[i]))
         if D > 0:
             best = min(max(-f / D, lower[i]), upper[i])
-        elif f == 0:
-            best = z[i]
-        else:
-            best = lower[i] if f > 0 else upper[i]
         total += 0.5 * D * (z[i] - best) * (z[i] + best) + (z[i] - best) * f
     return total
 
@@ -77,48 +82,51 @@ def violators(F, z, lower, upper, group, active, least, most, floor):
 
     A score is how far F is on the wrong side of the other end: most - F of what may rise, F - least of what may fall.
     """
-    free, up, low = np.empty_like(active), np.empty_like(active), np.empty_like(active)
-    up_score, low_score = np.empty(len(active)), np.empty(len(active))
+    n = len(active) + 1  # each is written before it is known whether it counts
+    free, up, low = indices(n), indices(n), indices(n)
+    up_score, low_score = vector(n, F), vector(n, F)
     n_free = n_up = n_low = 0
     for k in range(len(active)):
         i = active[k]
         g = max(group[i], 0)
         rises, falls = z[i] < upper[i], z[i] > lower[i]
-        if rises and falls:
-            free[n_free] = i
-            n_free += 1
-        elif rises and most[g] - F[i] > floor:
-            up[n_up], up_score[n_up] = i, most[g] - F[i]
-            n_up += 1
-        elif falls and F[i] - least[g] > floor:
-            low[n_low], low_score[n_low] = i, F[i] - least[g]
-            n_low += 1
+        free[n_free], up[n_up], low[n_low] = i, i, i
+        up_score[n_up], low_score[n_low] = most[g] - F[i], F[i] - least[g]
+        n_free += rises & falls
+        n_up += (rises > falls) & (most[g] - F[i] > floor)
+        n_low += (falls > rises) & (F[i] - least[g] > floor)
     return free[:n_free], up[:n_up], up_score[:n_up], low[:n_low], low_score[:n_low]
 
 
 @njit(cache=True, nogil=True)
 def part_shrinkable(F, z, lower, upper, group, active, least, most, margin):
     """The variables that stay active; those safely at a bound, by more than the margin; how many of these are not 0."""
-    stay, dropped = np.empty_like(active), np.empty_like(active)
+    n = len(active) + 1
+    stay, dropped = indices(n), indices(n)
     n_stay = n_dropped = bounded = 0
-    for i in active:
+    for k in range(len(active)):
+        i = active[k]
         g = max(group[i], 0)
-        if (z[i] <= lower[i] and F[i] > most[g] + margin) or (z[i] >= upper[i] and F[i] < least[g] - margin):
-            dropped[n_dropped] = i
-            n_dropped += 1
-            bounded += z[i] != 0
-        else:
-            stay[n_stay] = i
-            n_stay += 1
+        safe = ((z[i] <= lower[i]) & (F[i] > most[g] + margin)) | ((z[i] >= upper[i]) & (F[i] < least[g] - margin))
+        stay[n_stay], dropped[n_dropped] = i, i
+        n_stay, n_dropped = n_stay + (not safe), n_dropped + safe
+        bounded += safe & (z[i] != 0)
     return stay[:n_stay], dropped[:n_dropped], bounded
 
 
 @njit(cache=True, nogil=True)
-def move(K, n, held, movers, holes):
-    """Of `held` rows and columns keep n: those at `movers` (n or later) take the places `holes` (before n)."""
-    for k in range(len(holes)):
-        K[holes[k], :held] = K[movers[k], :held]
-    for i in range(n):
+def move_columns(K, movers, holes, first, last):
+    """The columns `movers` take the places `holes`, in the rows from first to last."""
+    for i in range(first, last):
         row = K[i]
         for k in range(len(holes)):
             row[holes[k]] = row[movers[k]]
+
+
+@njit(cache=True, nogil=True)
+def move_rows(K, n, movers, holes, first, last):
+    """The rows `movers`, their first n columns, take the places `holes`, for a range of these."""
+    for k in range(first, last):
+        source, target = K[movers[k]], K[holes[k]]
+        for j in range(n):
+            target[j] = source[j]

@@ -151,7 +151,9 @@ class LocalVectors:
 
     def relative_gradient(self, members: Array, middle: Array | None) -> Array:
         """A vector with F minus the middle of its equality, if there are any, at these members at least."""
-        return self.F - (0.0 if middle is None else middle[np.maximum(self.qp.group, 0)])
+        if middle is None or len(middle) == 1:
+            return self.F - (0.0 if middle is None else middle[0])
+        return self.F - middle[np.maximum(self.qp.group, 0)]
 
     def products(self, points: Array) -> Array:
         """K z at some points."""

@@ -18,6 +18,8 @@ __all__ = ["WorkingSet", "WorkingSetReuse", "padded"]
 
 # Rows that are computed together: of a symmetric matrix only what is left of the diagonal, in steps of so many.
 _ROWS = 512
+# Entries of the matrix that one core moves faster than several.
+_FEW_MOVED = 2**20
 # Further columns: rows of a multiple of 4096 bytes would put a column into the same lines of the cache.
 _EXTRA = 16
 
@@ -122,13 +124,16 @@ class WorkingSet:
 
     def _remove(self, stay: Array) -> None:
         """Keep the members that stay, the last of them in the slots of those that leave."""
-        from symsvm.solvers.decomposition.variable_loops import move  # Numba is loaded when it is first needed
+        from symsvm._lib.threads import in_parts  # Numba is loaded when it is first needed
+        from symsvm.solvers.decomposition.variable_loops import move_columns, move_rows
 
         n = np.count_nonzero(stay)
         holes, movers = np.flatnonzero(~stay[:n]), n + np.flatnonzero(stay[n:])
         if len(holes):
             self.members[holes], self.diagonal[holes] = self.members[movers], self.diagonal[movers]
-            move(self.K, n, len(stay), movers, holes)
+            in_turn = in_parts if len(holes) * len(stay) >= _FEW_MOVED else (lambda work, count: work(0, count))
+            in_turn(lambda first, last: move_columns(self.K, movers, holes, first, last), len(stay))
+            in_turn(lambda first, last: move_rows(self.K, n, movers, holes, first, last), len(holes))
         self.members, self.diagonal = self.members[:n], self.diagonal[:n]
 
     def _fill(self, start: int) -> None:

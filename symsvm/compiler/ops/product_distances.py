@@ -1,4 +1,4 @@
-"""Compiled squared distances between rows of CSR matrices; see `squared_distances` for the rule.
+"""Compiled squared distances from products, of CSR rows and of long dense ones; see `squared_distances` for the rule.
 
 |a|^2 stands for sum_k (a_k w_k)^2 everywhere; without weights of the features, w is 1.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from symsvm.compiler.ops.sparse_sums import STRIP
 from symsvm.compiler.ops.vector_math import where
 
-__all__ = ["distances", "repair"]
+__all__ = ["distances", "repair", "repair_dense"]
 
 # Those of `tiles`.
 _OPTIONS = {
@@ -66,3 +66,15 @@ def repair(A, i, B, ids, first, strips, w, norm, norms, s, n, cancellation, row,
             s[j] = _by_differences(A, i, row, B, ids[first + j], strips, j, w, seen)
     for e in range(start[i], start[i + 1]):
         row[k[e]] = 0
+
+
+@numba.njit(**_OPTIONS)
+def repair_dense(a, B, ids, first, norm, norms, s, n, cancellation):
+    """The same for a dense row a and the rows of a dense matrix B, without weights."""
+    for j in range(n):
+        if not (s[j] >= cancellation * (norm + norms[j])):
+            b, total = B[ids[first + j]], s.dtype.type(0)
+            for k in range(len(a)):
+                difference = a[k] - b[k]
+                total += difference * difference
+            s[j] = total
