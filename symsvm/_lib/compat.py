@@ -49,7 +49,6 @@ __all__ = [
     "numba_njit",
     "override_jax",
     "override_numba",
-    "own_jax_linker",
     "register_jax",
     "register_numba",
     "renew_lock",
@@ -377,28 +376,16 @@ def override_jax(op_type: type) -> Callable:
 
 
 @functools.cache
-def jax_mode(program: Callable[[FunctionGraph, Callable], Callable] | None = None) -> Mode:
-    """Return PyTensor's mode JAX, with the conversions of `override_jax` and program(graph, function) for `jax.jit`."""
+def jax_mode() -> Mode:
+    """Return PyTensor's mode JAX, with the conversions of `override_jax`."""
     from pytensor.compile.mode import Mode, get_mode
-
-    class OwnJAXLinker(own_jax_linker()):
-        def jit_compile(self, function):
-            return super().jit_compile(function) if program is None else program(self.graph, function)
-
-    return Mode(OwnJAXLinker(), get_mode("JAX").provided_optimizer)
-
-
-@functools.cache
-def own_jax_linker() -> Any:
-    """The class of the linkers of `jax_mode`."""
 
     class OwnJAXLinker(find_private("JAXLinker")):
         def fgraph_convert(self, fgraph, *args, **kwargs):
-            self.graph = fgraph
             with converting_own_graph():
                 return super().fgraph_convert(fgraph, *args, **kwargs)
 
-    return OwnJAXLinker
+    return Mode(OwnJAXLinker(), get_mode("JAX").provided_optimizer)
 
 
 def new_array(context: Any, builder: Any, kind: Any, shape: list[Any], align: int) -> Any:

@@ -23,7 +23,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.elemwise import DimShuffle
 
 from symsvm._lib.code_cache import prepare_directories
-from symsvm._lib.compat import jax_mode, numba_mode, own_jax_linker
+from symsvm._lib.compat import jax_mode, numba_mode
 from symsvm._lib.forks import call_after_fork, fork_safe_lock, hold_during_fork
 from symsvm.compiler.lifting import WRONG_REWRITES, lift
 from symsvm.compiler.meshes import is_mesh_mode, mesh_mode, spread
@@ -134,7 +134,7 @@ class Compiled:
         values = [*args, *self.numbers, *(v.get_value(borrow=True) for v in self.shared)]
         if not self.function.trust_input:
             values = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
-        if _JAX["lost"] and isinstance(self.function.maker.linker, own_jax_linker()):
+        if _JAX["lost"] and isinstance(self.function.maker.linker, type(jax_mode().linker)):
             _check_jax()
         with self._lock:
             results = self.function(*values)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -89,9 +88,9 @@ class MeshMode(Mode):
     """
 
     def __init__(self, mesh: Any) -> None:
-        base = jax_mode(_MeshProgram(mesh))
-        super().__init__(base.provided_linker, base.provided_optimizer)
-        self.mesh = mesh
+        linker = _linker_class()()
+        linker.mesh = self.mesh = mesh
+        super().__init__(linker, jax_mode().provided_optimizer)
 
     def __str__(self) -> str:
         axes = " x ".join(f"{size} {name}" for name, size in self.mesh.shape.items())
@@ -148,28 +147,40 @@ def replicate(values: Sequence[Any], mesh: Any) -> list:
     return [put(value) for value in values]
 
 
-@dataclass(frozen=True)
-class _MeshProgram:
-    """What compiles the JAX function of a graph for a mesh: one program, which each device runs on its rows."""
+@functools.cache
+def _linker_class() -> type:
+    """The class of linkers that compile one program, which each device runs on its rows."""
 
-    mesh: Any
+    class MeshLinker(type(jax_mode().linker)):
+        mesh: Any = None
 
-    def __call__(self, graph: FunctionGraph, function: Callable) -> Callable:
-        import jax
+        def fgraph_convert(self, fgraph, *args, **kwargs):
+            self.graph = fgraph
+            return super().fgraph_convert(fgraph, *args, **kwargs)
 
-        axes, whole = tuple(self.mesh.axis_names), jax.sharding.PartitionSpec()
-        by_rows = jax.sharding.PartitionSpec(axes)
-        inputs = tuple(by_rows if _is_rows(graph, v) else whole for v in graph.inputs)
-        outputs = tuple(by_rows if _owner_is(v, MeshGram) else whole for v in graph.outputs)
-        # `check_vma` cannot know that what is gathered is the same on each device.
-        program = jax.shard_map(function, mesh=self.mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
-        compiled = jax.jit(program)
+        def jit_compile(self, function):
+            return _compile(self.mesh, self.graph, function)
 
-        def run(*values):
-            return compiled(*replicate(values, self.mesh))
+    return MeshLinker
 
-        run.lower = lambda *values: compiled.lower(*replicate(values, self.mesh))
-        return run
+
+def _compile(mesh: Any, graph: FunctionGraph, function: Callable) -> Callable:
+    """Compile the JAX function of a graph."""
+    import jax
+
+    axes, whole = tuple(mesh.axis_names), jax.sharding.PartitionSpec()
+    by_rows = jax.sharding.PartitionSpec(axes)
+    inputs = tuple(by_rows if _is_rows(graph, v) else whole for v in graph.inputs)
+    outputs = tuple(by_rows if _owner_is(v, MeshGram) else whole for v in graph.outputs)
+    # `check_vma` cannot know that what is gathered is the same on each device.
+    program = jax.shard_map(function, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
+    compiled = jax.jit(program)
+
+    def run(*values):
+        return compiled(*replicate(values, mesh))
+
+    run.lower = lambda *values: compiled.lower(*replicate(values, mesh))
+    return run
 
 
 def _is_rows(graph: FunctionGraph, variable: Variable) -> bool:
