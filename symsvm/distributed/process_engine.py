@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from multiprocessing.connection import Listener
+from multiprocessing.connection import Listener as ProcessListener
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ class ProcessEngine:
             How many.
         """
         key = secrets.token_bytes(32)
-        with Listener(authkey=key) as listener:
+        with ProcessListener(authkey=key) as listener:
             children = [_start(listener.address, key, i) for i in range(count)]
             try:
                 connections = {}  # they come in any order
@@ -165,7 +165,7 @@ def _start(address: Any, key: bytes, number: int) -> subprocess.Popen:
     return child
 
 
-def _accept(listener: Listener, children: list[subprocess.Popen]) -> Any:
+def _accept(listener: ProcessListener, children: list[subprocess.Popen]) -> Any:
     """Wait for the connection of one of the processes that were started."""
     found: list[Any] = []
 
