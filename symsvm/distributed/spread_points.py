@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from symsvm.distributed.blocks import stack
 from symsvm.distributed.engine import ClusterError
 from symsvm.distributed.team import Part, Team
-from symsvm.distributed.worker_rows import Rows, stack
+from symsvm.distributed.worker_rows import Rows
 from symsvm.evaluation.thin_points import is_thin
 
 if TYPE_CHECKING:

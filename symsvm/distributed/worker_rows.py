@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from symsvm.evaluation.evaluator import KernelEvaluator
+from symsvm.distributed.blocks import BlockSummary, as_points, row_squares, row_sums, stack, summarise
+from symsvm.distributed.worker_run import WorkerMatrix, WorkerRun
 from symsvm.objectives import QuadraticProgram
-from symsvm.solvers.decomposition.vectors import LocalVectors, largest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,71 +16,10 @@ if TYPE_CHECKING:
     from symsvm._lib.types import Array
     from symsvm.kernels import Kernel
 
-__all__ = ["BlockSummary", "Rows", "row_squares", "row_sums", "stack"]
-
+__all__ = ["Rows"]
 
 # Rows of which differences are in memory at a time.
 _ROWS = 2**16
-
-
-class BlockSummary(NamedTuple):
-    """What a block of points is.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Its rows and columns.
-    dtype : str
-        The type of its numbers, "float32" or "float64".
-    is_sparse : bool
-        Whether it is CSR.
-    entries : int
-        The numbers that are not 0.
-    not_finite : int
-        The first row with a number that is not finite, -1 if there is none.
-    least, most : float
-        The extremes.
-    is_open : bool
-        Whether further columns, of zeros, may follow: a LIBSVM file does not say how many there are.
-    has_labels : bool
-        Whether labels came with it.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    is_sparse: bool
-    entries: int
-    not_finite: int
-    least: float
-    most: float
-    is_open: bool = False
-    has_labels: bool = False
-
-
-def row_sums(X: Any) -> Array:
-    """Return the sum of each row, in float64; the bits of a row do not depend on the others.
-
-    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [3.0, 7.0]
-    """
-    if hasattr(X, "row_sums"):  # they live elsewhere
-        return X.row_sums()
-    return np.asarray(X.sum(axis=1, dtype="float64")).ravel()
-
-
-def row_squares(X: Any, mean: float) -> Array:
-    """Return the sum of (x - mean)^2 over the numbers of each row.
-
-    >>> row_squares(np.array([[1.0, 2.0], [3.0, 4.0]]), 1.0).tolist()
-    [1.0, 13.0]
-    """
-    if hasattr(X, "row_squares"):
-        return X.row_squares(mean)
-    if not hasattr(X, "tocsr"):
-        return ((X - mean) ** 2).sum(axis=1, dtype="float64")
-    away, zeros = X.astype("float64"), X.shape[1] - np.diff(X.indptr)
-    away.data = (away.data - mean) ** 2  # mean(x^2) - mean^2 would cancel
-    return np.asarray(away.sum(axis=1)).ravel() + zeros * mean**2
 
 
 class Rows:
@@ -97,14 +35,14 @@ class Rows:
     def __init__(self, blocks: Sequence[Any]) -> None:
         loaded = [block.load() if hasattr(block, "load") else block for block in blocks]
         pairs = [block if isinstance(block, tuple) else (block, None) for block in loaded]
-        self._blocks, self._labels = [_as_points(X) for X, _ in pairs], [y for _, y in pairs]
+        self._blocks, self._labels = [as_points(X) for X, _ in pairs], [y for _, y in pairs]
         self._summaries = [
-            _summary(X)._replace(is_open=getattr(block, "is_open", False), has_labels=y is not None)
+            summarise(X)._replace(is_open=getattr(block, "is_open", False), has_labels=y is not None)
             for block, X, y in zip(blocks, self._blocks, self._labels, strict=True)
         ]
         self._X: Any = None
-        self._matrices: dict[int, _Matrix] = {}
-        self._runs: dict[int, _Run] = {}
+        self._matrices: dict[int, WorkerMatrix] = {}
+        self._runs: dict[int, WorkerRun] = {}
 
     def summaries(self) -> list[BlockSummary]:
         """Return what each block is.
@@ -217,7 +155,7 @@ class Rows:
         centres : dict
             What float32 subtracts, from all points together.
         """
-        self._matrices[matrix] = _Matrix(kernel, self._X, mode, as_sparse, centres)
+        self._matrices[matrix] = WorkerMatrix(kernel, self._X, mode, as_sparse, centres)
 
     def product(
         self, matrix: int, rows: Array, d: Array, points: Any, exact: bool, out: Array | None = None
@@ -266,7 +204,7 @@ class Rows:
         """
         p, lower, upper, group, diagonal = bounds
         program = QuadraticProgram(p, lower, upper, len(rows), group, total, diagonal)
-        self._runs[run] = _Run(program, self._matrices[matrix], rows)
+        self._runs[run] = WorkerRun(program, self._matrices[matrix], rows)
 
     def apply(self, run: int, steps: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[list[Any], Array]:
         """Take steps of a run one after another.
@@ -307,196 +245,3 @@ class Rows:
             Its number.
         """
         self._matrices.pop(matrix, None)
-
-
-class _Matrix:
-    """The numbers of a kernel for the rows; columns come from elsewhere."""
-
-    def __init__(self, kernel, X, mode, as_sparse, centres):
-        self._as_sparse, self._centres, self._kernel, self._mode = as_sparse, centres, kernel, mode
-        self._evaluators = {dtype: KernelEvaluator(kernel, dtype=dtype, mode=mode) for dtype in ("float64", "float32")}
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._exact: Any = self._square(X)
-            self._fast: Any = self._evaluators["float32"].like(self._exact, centres)
-
-    def _square(self, X):
-        X = X.astype("float64", copy=False)
-        return self._evaluators["float64"].square(sparse.csr_matrix(X) if self._as_sparse else X)
-
-    def columns(self, points, exact):
-        """The matrix between the rows and these points."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            columns: Any = self._square(points)
-            if exact:
-                return self._exact.across(columns)
-            return self._fast.across(self._evaluators["float32"].like(columns, self._centres))
-
-
-class _Columns:
-    """The matrix of a run: its rows, and points that visit as columns 0, 1, ... of the next product."""
-
-    def __init__(self, matrix, rows):
-        self._matrix, self._rows, self._visitors, self._made = matrix, rows, None, {}
-        self.m, self.entries = len(rows), np.zeros(2, "int64")  # in float32, and in float64
-
-    def visit(self, points):
-        """Let these points be the columns."""
-        self._visitors, self._made = points, {}
-
-    def product(self, q, rows, columns, out, *, exact):
-        """Add sum_j K(x_i, z_j) q_j over the chosen j to an array."""
-        if exact not in self._made:
-            self._made[exact] = self._matrix.columns(self._visitors, exact)
-        own = self._rows if rows is None else self._rows[rows]
-        self.entries[int(exact)] += len(own) * len(columns)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._made[exact].matvec(q, own, columns, out)
-
-
-class _Run:
-    """A part of the vectors of a run; indices are those of this part. What the coordinator needs is returned."""
-
-    def __init__(self, program, matrix, rows):
-        self.qp, self.matrix = program, _Columns(matrix, rows)
-        own: Any = self.matrix
-        self._vectors: Any = LocalVectors(program, own)
-        self._saved = {}
-
-    def put(self, z):
-        self._vectors.put(z)
-
-    def move(self, variables, values):
-        self._vectors.move(variables, values)
-
-    def recompute(self, d, points, seconds):
-        import time
-
-        columns = self._columns(d, points)
-        return self._vectors.recompute(d, columns, time.perf_counter() + seconds)
-
-    def add(self, d, points, exact):
-        self._vectors.add(d, self._columns(d, points), exact=exact)
-
-    def add_outside(self, d, points, inside, change, exact):
-        self._vectors.add_outside(d, self._columns(d, points), inside, change, exact=exact)
-        return self._vectors.products(inside)
-
-    def add_to_dropped(self, time, d, points, exact):
-        self._vectors.add_to_dropped(time, d, self._columns(d, points), exact=exact)
-
-    def write_products(self, points, values):
-        self._vectors.write_products(points, values)
-
-    def activate(self):
-        self._vectors.activate()
-
-    def shrink(self, least, most, margin):
-        self._vectors.shrink(least, most, margin)
-        active = self._vectors.active
-        return active.n_variables, active.n_points, active.n_bounded
-
-    def save(self, token):
-        self._saved[token] = self._vectors.save()
-
-    def restore(self, token):
-        self._vectors.restore(self._saved[token])
-
-    def forget(self, token):
-        self._saved.pop(token, None)
-
-    def survey(self):
-        return tuple(self._vectors.survey()), self._vectors.is_finite()
-
-    def gap(self, b):
-        return self._vectors.gap(b)
-
-    def violators(self, least, most, floor):
-        """The free variables and the candidates of both sides, each with its F: scores are computed from these."""
-        free, up, _, low, _ = self._vectors.violators(least, most, floor)
-        found = []
-        for variables in (free, up, low):
-            found += [variables.astype("int32"), self._vectors.gradient(variables)]
-        return found
-
-    def worst(self, b, size):
-        """The active variables with the largest |F + b|, and these numbers."""
-        vectors, qp = self._vectors, self.qp
-        active = vectors.active.variables
-        F = np.abs(vectors.F[active] + (b[qp.group[active]] if len(b) else 0.0))
-        some = largest(F, size)
-        return active[some], F[some]
-
-    def active(self):
-        return self._vectors.active.variables.astype("int32"), self._vectors.active.points.astype("int32")
-
-    def gradient(self, variables):
-        return self._vectors.gradient(variables)
-
-    def products(self, points):
-        return self._vectors.products(points)
-
-    def largest_product(self):
-        return self._vectors.largest_product()
-
-    def _columns(self, d, points):
-        self.matrix.visit(points)
-        return np.arange(len(d))  # none if there are no points
-
-
-def stack(blocks: Sequence[Any], dtype: str, is_sparse: bool, width: int) -> Any:
-    """Return blocks one below another, in one type and form.
-
-    >>> stack([np.ones((1, 2)), np.zeros((1, 2))], "float32", False, 2).tolist()
-    [[1.0, 1.0], [0.0, 0.0]]
-    """
-    if is_sparse:
-        if not blocks:
-            return sparse.csr_matrix((0, width), dtype=dtype)
-        blocks = [sparse.csr_matrix(block) for block in blocks]
-        blocks = [sparse.csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], width)) for b in blocks]
-        X: Any = sparse.vstack(blocks, format="csr").astype(dtype)
-        X.sort_indices()
-        return X
-    if len(blocks) == 1:
-        block = blocks[0].toarray() if sparse.issparse(blocks[0]) else blocks[0]
-        return np.require(block, dtype=dtype, requirements=["C"])
-    X = np.empty((sum(block.shape[0] for block in blocks), width), dtype)
-    low = 0
-    for block in blocks:
-        high = low + block.shape[0]
-        X[low:high] = block.toarray() if sparse.issparse(block) else block
-        low = high
-    return X
-
-
-def _as_points(block: Any) -> Any:
-    """A block as an array or a CSR matrix of float32 or float64."""
-    if hasattr(block, "to_numpy"):
-        block = block.to_numpy()
-    if sparse.issparse(block):
-        block = block.tocsr()
-        if not block.has_canonical_format:
-            block = block.copy()
-            block.sum_duplicates()
-    else:
-        block = np.asarray(block)
-        if block.dtype.kind not in "fiub":
-            block = block.astype("float64")
-    if block.ndim != 2:
-        raise ValueError(f"X must have rows and columns, got a partition of the shape {block.shape}.")
-    return block if block.dtype in (np.float32, np.float64) else block.astype("float64")
-
-
-def _summary(block: Any) -> BlockSummary:
-    """What a block is."""
-    values = block.data if sparse.issparse(block) else block
-    bad, least, most = -1, 0.0, 0.0
-    if values.size:
-        least, most = float(values.min()), float(values.max())  # NaN if there is one
-        if not (np.isfinite(least) and np.isfinite(most)):
-            first = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0]
-            bad = int(np.searchsorted(block.indptr, first, side="right") - 1 if sparse.issparse(block) else first)
-    if sparse.issparse(block) and values.size < block.shape[0] * block.shape[1]:
-        least, most = min(least, 0.0), max(most, 0.0)
-    entries = int(np.count_nonzero(values))
-    return BlockSummary(block.shape, str(block.dtype), sparse.issparse(block), entries, bad, least, most)

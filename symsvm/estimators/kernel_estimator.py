@@ -11,7 +11,7 @@ import numpy as np
 
 from symsvm._lib.dense import as_dense
 from symsvm._lib.validation import choice, number
-from symsvm.distributed.worker_rows import row_squares, row_sums
+from symsvm.distributed.blocks import row_squares, row_sums
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.function_kernels import function_values
 from symsvm.estimators.hard_margin import FIRST_PENALTY, solve_hard_margin
