@@ -237,8 +237,9 @@ def _of_array(X: Any, engine: Engine, rows: int | None, count: int) -> Spread:
     cuts = range(0, m, max(1, step))
     if is_mapped:
         order = "C" if X.flags.c_contiguous else "F"
-        given: Any = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
-        blocks = [Block(MappedRows(*given, i, min(m, i + step)), None, min(m, i + step) - i) for i in cuts]
+        mapped: Any = MappedRows
+        given = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
+        blocks = [Block(mapped(*given, i, min(m, i + step)), None, min(m, i + step) - i) for i in cuts]
     else:
         X = X if isinstance(X, np.ndarray) else X.tocsr()
         blocks = [Block(ArrayBlock(X[i : i + step]), None, min(m, i + step) - i) for i in cuts]

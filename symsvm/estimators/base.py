@@ -147,8 +147,8 @@ class FitMonitor:
         """Pass one iteration to the callback; return whether to stop."""
         if self._stopped_by == "interrupt":
             raise KeyboardInterrupt  # every solver stops at it
-        watches = self._stopped_by is None and self._callback is not None
-        if watches and self._callback(dataclasses.replace(info, problem=self.problem)):
+        callback = self._callback if self._stopped_by is None else None
+        if callback is not None and callback(dataclasses.replace(info, problem=self.problem)):
             self._stopped_by = "callback"
         return self._stopped_by is not None
 

@@ -4,8 +4,7 @@ Vectors in two lines take twice as long to read. `np.empty` inside a compiled fu
 40 ms to compile for each type and shape; these are a few instructions.
 """
 
-# pyright: reportCallIssue=false
-# Numba calls the intrinsics without their first parameter.
+from typing import Any
 
 from numba import types
 from numba.extending import intrinsic
@@ -14,6 +13,9 @@ from symsvm._lib.compat import new_array
 from symsvm._lib.heap import LINE
 
 __all__ = ["indices", "matrix", "vector"]
+
+# Numba calls intrinsics without their first parameter, which type checkers do not know.
+_intrinsic: Any = intrinsic
 
 
 def _typed(result, *arguments):
@@ -25,19 +27,19 @@ def _typed(result, *arguments):
     return result(*arguments), generate
 
 
-@intrinsic
+@_intrinsic
 def vector(typingctx, n, like):
     """Return a vector of n numbers of the type of those of an array."""
     return _typed(types.Array(like.dtype, 1, "C"), types.intp, like)
 
 
-@intrinsic
+@_intrinsic
 def matrix(typingctx, m, n, like):
     """Return a matrix (m, n) of numbers of the type of those of an array."""
     return _typed(types.Array(like.dtype, 2, "C"), types.intp, types.intp, like)
 
 
-@intrinsic
+@_intrinsic
 def indices(typingctx, n):
     """Return a vector of n integers."""
     return _typed(types.Array(types.int64, 1, "C"), types.intp)

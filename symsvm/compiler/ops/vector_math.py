@@ -14,6 +14,7 @@ it). Results below the least normal number may become 0. NaN and infinities are 
 # Numba calls the intrinsics below without their first parameter, and compiled functions with numbers.
 
 from types import SimpleNamespace
+from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
@@ -21,6 +22,9 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 __all__ = ["FLOATS", "where"]
+
+# Type checkers do not know that Numba calls intrinsics without their first parameter.
+_intrinsic: Any = intrinsic
 
 # Fused multiply-add is allowed, other reordering is not; no exception for a division by zero, since it is a branch.
 _MATH_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
@@ -48,7 +52,7 @@ def _float(typingctx, i):
     return (types.float64 if size == 64 else types.float32)(i), generate
 
 
-@intrinsic
+@_intrinsic
 def where(typingctx, condition, a, b):
     """Return a where the condition holds, else b, by a select instruction instead of a branch."""
 
