@@ -3,6 +3,7 @@
 from symsvm import comparison as comparison
 from symsvm import compiler as compiler
 from symsvm import data as data
+from symsvm import distributed as distributed
 from symsvm import estimators as estimators
 from symsvm import evaluation as evaluation
 from symsvm import explanation as explanation

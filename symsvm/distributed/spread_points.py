@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from symsvm.distributed.engine import ClusterError
+from symsvm.distributed.point_blocks import stack
 from symsvm.distributed.team import Part, Team
-from symsvm.distributed.worker_rows import Rows, stack
+from symsvm.distributed.worker_rows import Rows
 from symsvm.evaluation.thin_points import is_thin
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symsvm.distributed.active_counts import SpreadActiveSet
 from symsvm.solvers.decomposition.vectors import Survey, largest, middle_of
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class SpreadVectors:
         self.z, self._G, self._relative = np.zeros(qp.n), np.zeros(qp.m), np.zeros(qp.n)
         self._F, self._version, self._read_at = np.zeros(qp.n), 1, np.zeros(qp.n, "int32")  # F as read in a version
         self._is_untouched = True
-        self.active: Any = _Active(self)
+        self.active: Any = SpreadActiveSet(self)
         self._tokens, self._live = itertools.count(), {}
         self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         self._log: list[tuple[str, tuple[Any, ...]]] = []
@@ -423,41 +424,3 @@ _KEPT = frozenset(
         "survey",
     )
 )
-
-
-class _Active:
-    """How many variables and points are active."""
-
-    def __init__(self, vectors):
-        self._vectors = vectors
-        self.reset()
-
-    def reset(self):
-        """All of them."""
-        self.n_variables, self.n_points, self.n_bounded = self._vectors.qp.n, self._vectors.qp.m, 0
-        self._lists = None
-
-    def count(self, n_variables, n_points, n_bounded):
-        """Note what a shrinking has left."""
-        self.n_variables, self.n_points, self.n_bounded = n_variables, n_points, n_bounded
-        self._lists = None
-
-    @property
-    def is_shrunk(self):
-        """Whether variables were dropped."""
-        return self.n_variables < self._vectors.qp.n
-
-    @property
-    def variables(self):
-        """The active variables."""
-        return self._read()[0]
-
-    @property
-    def points(self):
-        """The active points."""
-        return self._read()[1]
-
-    def _read(self):
-        if self._lists is None:
-            self._lists = self._vectors.read_active()
-        return self._lists

@@ -29,7 +29,7 @@ _PATIENCE, _POLL = 30.0, 0.5
 class Part(NamedTuple):
     """How to make the object of a part: `factory(*args)`.
 
-    Attributes
+    Parameters
     ----------
     factory : callable
         A function or class of an importable module.

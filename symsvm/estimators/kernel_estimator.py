@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from symsvm._lib.validation import choice, number
-from symsvm.distributed.worker_rows import row_squares, row_sums
+from symsvm.distributed.point_blocks import row_squares, row_sums
 from symsvm.estimators.base import BaseSVM, sample_weights
 from symsvm.estimators.kernel_source import KernelSource
 from symsvm.evaluation.evaluator import KernelEvaluator
