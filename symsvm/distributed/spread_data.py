@@ -236,9 +236,13 @@ def _of_array(X: Any, engine: Engine, rows: int | None, count: int) -> Spread:
     step = -(-m // count) if rows is None else rows
     cuts = range(0, m, max(1, step))
     if is_mapped:
-        order = "C" if X.flags.c_contiguous else "F"
-        given: Any = os.path.abspath(str(X.filename)), X.dtype.str, X.shape, X.offset, order
-        blocks = [Block(MappedRows(*given, i, min(m, i + step)), None, min(m, i + step) - i) for i in cuts]
+        order, path = "C" if X.flags.c_contiguous else "F", os.path.abspath(str(X.filename))
+
+        def mapped(i: int) -> Block:
+            end = min(m, i + step)
+            return Block(MappedRows(path, X.dtype.str, X.shape, X.offset, order, i, end), None, end - i)
+
+        blocks = [mapped(i) for i in cuts]
     else:
         X = X if isinstance(X, np.ndarray) else X.tocsr()
         blocks = [Block(ArrayBlock(X[i : i + step]), None, min(m, i + step) - i) for i in cuts]

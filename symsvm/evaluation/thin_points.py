@@ -65,7 +65,7 @@ def sparse_if_thin(X: Any) -> Any:
     >>> sparse_if_thin(np.eye(64)).nnz
     64
     """
-    if hasattr(X, "tocsr") or X.shape[1] < _SPARSE_FEATURES or not is_thin(X.shape, np.count_nonzero(X)):
+    if hasattr(X, "tocsr") or X.shape[1] < _SPARSE_FEATURES or not is_thin(X.shape, int(np.count_nonzero(X))):
         return X
     from scipy.sparse import csr_matrix
 
