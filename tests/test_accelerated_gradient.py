@@ -19,7 +19,7 @@ from symsvm import CSVC, RBF, AcceleratedGradient, Linear, Objective, ProjectedG
 from symsvm.compiler.ops import KernelMatvec
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 
 def csvc(kernel, C=1.0):

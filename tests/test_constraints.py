@@ -17,7 +17,7 @@ from symsvm.objectives.polytope import PolytopeProjection, nearest_point, polyto
 from symsvm.objectives.projections import Pi, box_section
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 KINDS = ("equalities", "inequalities", "both", "redundant", "one inequality")
 

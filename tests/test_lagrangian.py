@@ -24,7 +24,7 @@ from symsvm.graphs.minres import minres
 from symsvm.objectives.lagrangian_dual import lagrangian, right_hand_side
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(0)
 M = 40

@@ -22,7 +22,7 @@ from symsvm.solvers import KernelPerceptron, Perceptron
 from symsvm.solvers.textbook.perceptron import novikoff
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(1)
 CORNERS = RNG.normal(size=(80, 2))

@@ -23,7 +23,7 @@ from symsvm.compiler.functions import function, resolve_mode
 from symsvm.evaluation.spectrum import lambda_max
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(2)
 M = 6

@@ -18,7 +18,7 @@ from symsvm.solvers.textbook.simplified_smo import (
 )
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 C, B, K_II, K_JJ, K_IJ = 1.5, 0.2, 1.1, 0.9, 0.3
 # lam_i, lam_j, y_i, y_j, E_i, E_j: bounds and signs in all combinations.

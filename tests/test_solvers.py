@@ -35,7 +35,7 @@ from symsvm.solvers.solver import PROBLEMS as KINDS
 from symsvm.solvers.textbook.simplified_smo import random_index
 
 # Runs end early here, and say so.
-pytestmark = pytest.mark.filterwarnings("ignore:stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*stopped .* above tol=:sklearn.exceptions.ConvergenceWarning")
 
 NAMES = [info.name for info in list_solvers("dual")]
 # Those with a JAX test of their own, to the optimum, are in test_accelerated_gradient and test_equations.
