@@ -26,7 +26,7 @@ CASES = {
 
 
 def columns(tuning):
-    return tuning.table["fold_scores"].tolist(), tuning.table["status"].tolist(), tuning.best_params
+    return tuning.fold_scores.tolist(), tuning.table["status"].tolist(), tuning.best_params
 
 
 @pytest.mark.parametrize("case", CASES)
