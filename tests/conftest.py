@@ -30,6 +30,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 pytensor.config.traceback__limit = 0  # where each variable was made: a tenth of the time that a graph takes
 
+# A script that sets up JAX when it is read, for processes of its own.
+collect_ignore = ["mesh_runs.py"]
+
 
 def pytest_configure(config):
     """Try the same examples every time, but not in `make fuzz`."""
