@@ -44,6 +44,8 @@ _SPARSE_PANEL, _STRIPS, _GROUP = 2**17, 2**20, 2**22
 _STRIP_ENTRIES, _STRIP_FEATURES = 12, 2048
 # Groups of strips that are kept: problems of two classes come back to the points of both.
 _KEPT = 3
+# Features from which a panel has few columns.
+_LONG = 192
 # Multiplications up to which one core is faster than several: others take longer to wake up.
 _SHORT = 2**23
 
@@ -139,7 +141,10 @@ class TileLoops:
         is_wide = any(d > FEATURES and self.source.is_dense(c) for c, d in enumerate(widths))
         features = min([self._features(c, data, widths[c]) for c in strips], default=0)
         cost = self._cost(widths, data)
-        return _Plan(widths, bool(strips), bool(strips) or is_wide, self._columns(widths), features, cost)
+        columns = self._columns(widths)
+        if not strips and max(widths, default=0) >= _LONG:  # what is in registers at a time is read from end to end
+            columns = min(columns, 4 * self._lanes)
+        return _Plan(widths, bool(strips), bool(strips) or is_wide, columns, features, cost)
 
     def _columns(self, widths):
         """The columns of a panel; one with all features, where a side is sparse, has only as many as fit the cache."""
