@@ -353,6 +353,8 @@ def test_partitions_are_checked_before_any_work(pool):
     bad[1234, 3] = np.nan
     with pytest.raises(ValueError, match=r"X must be finite, got NaN or infinity in row 1234 \(partition 3\)"):
         SVC().fit(spread(bad, pool, rows=400), Y)
+    with pytest.raises(TypeError, match="engine must be a DaskEngine, ProcessEngine or RayEngine, got 'tcp://a:1'"):
+        spread(X, "tcp://a:1")
     with pytest.raises(ValueError, match="got 2800 and 5"):
         SVC().fit(spread(X, pool), Y[:5])
     with pytest.raises(ValueError, match="y must hold at least two"):

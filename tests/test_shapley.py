@@ -7,7 +7,7 @@ from shapley_games import shapley_by_definition
 from sklearn.datasets import load_iris, make_classification
 from sklearn.pipeline import make_pipeline
 
-from symsvm import RBF, SVC, SVR, Laplacian, Linear, NuSVC, OneClassSVM, Polynomial, contributions
+from symsvm import RBF, SVC, SVR, Laplacian, Linear, NuSVC, OneClassSVM, Polynomial, contributions, plot
 from symsvm.data import Scaling
 from symsvm.inspection.shapley import shapley_values
 
@@ -101,3 +101,8 @@ def test_what_has_no_shapley_values():
         contributions(SVC(kernel=lambda A, B: A @ B.T).fit(X, Y), X[0], by="features")
     with pytest.raises(ValueError, match="background is for the features of a kernel"):
         contributions(SVC().fit(X, Y), X[0], background=X)
+
+
+def test_the_picture_of_a_model_in_place_of_its_contributions_is_refused():
+    with pytest.raises(TypeError, match="found must be an element of what .* returns, got SVC"):
+        plot.contributions(SVC())

@@ -217,6 +217,8 @@ def spread(X: Any, engine: Engine, *, rows: int | None = None) -> Spread:
     >>> with ProcessEngine(2) as engine:  # doctest: +SKIP
     ...     model = SVC().fit(spread(np.load("X.npy", mmap_mode="r"), engine), y)
     """
+    if not hasattr(engine, "spawn") or not hasattr(engine, "workers"):
+        raise TypeError(f"engine must be a DaskEngine, ProcessEngine or RayEngine, got {engine!r}.")
     count = 4 * max(1, len(engine.workers()))
     if isinstance(X, (str, os.PathLike)) or (isinstance(X, (list, tuple)) and all(isinstance(x, str) for x in X)):
         paths: Any = [os.fspath(X)] if isinstance(X, (str, os.PathLike)) else list(X)

@@ -59,6 +59,11 @@ class ContributionsDisplay(Display):
         ContributionsDisplay
             The display.
         """
+        if not hasattr(found, "top"):
+            raise TypeError(
+                f"found must be an element of what symsvm.contributions(model, X) returns, got {type(found).__name__}: "
+                "pass symsvm.contributions(model, X)[0], for example."
+            )
         top = found.top(count(n, "n", least=1))
         prefix = "" if found.by == "features" else "training point "
         names, terms = [f"{prefix}{term.name}" for term in top], [term.contribution for term in top]
